@@ -1,0 +1,59 @@
+# Bare `make` lists the targets: the text behind ## is their help.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Build back ends are pinned like everything else.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export UV_CONSTRAINT := $(CURDIR)/constraints.txt
+export UV_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help setup demo test check format wheel-test system-tools clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: $(VENV)/.ready ## create .venv with what Assay needs to run
+
+demo: $(VENV)/.ready ## set everything up and run the main job
+	@PATH="$(CURDIR)/$(BIN):$$PATH" ./examples/demo.sh
+
+test: $(VENV)/.ready-dev system-tools check wheel-test ## set everything up and run all tests (what CI runs)
+	@echo "test: running all tests"
+	@$(BIN)/pytest
+
+check: $(VENV)/.ready-dev ## format, lint, types and imports
+	@echo "check: format, lint, types, imports"
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@PYTHONPATH= $(BIN)/lint-imports --no-cache
+
+format: $(VENV)/.ready-dev ## put the code in its format
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+wheel-test: $(VENV)/.ready-dev ## build the wheel and try it in an empty environment
+	@./tools/wheel-test.sh $(BIN)/python
+
+system-tools: ## install the tools no wheel carries, where that is possible (root on Debian or Ubuntu)
+	@./tools/system-tools.sh
+
+clean: ## remove what make created
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/bin/python:
+	@echo "setup: creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready: $(VENV)/bin/python pyproject.toml constraints.txt
+	@echo "setup: installing Assay into $(VENV)"
+	@./tools/install.sh $(BIN)/python .
+	@touch $@
+
+$(VENV)/.ready-dev: $(VENV)/bin/python pyproject.toml constraints.txt
+	@echo "setup: installing Assay and its test tools into $(VENV)"
+	@./tools/install.sh $(BIN)/python '.[dev]'
+	@touch $@ $(VENV)/.ready

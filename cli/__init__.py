@@ -1,0 +1,1 @@
+"""The command line: translate, call one function, answer."""

@@ -1,0 +1,34 @@
+"""The command `assay`: puts the subcommands together and turns errors into one sentence and an exit code."""
+
+import sys
+
+import typer
+
+from service.errors import AssayError, BadInput, CannotDecide
+
+app = typer.Typer(
+    name="assay",
+    help="Says, with honest statistics, whether an agent skill helps.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+@app.callback()
+def assay() -> None:
+    """Says, with honest statistics, whether an agent skill helps."""
+
+
+def exit_code(error: AssayError) -> int:
+    """0 is kept for success; 1 for a gate that failed."""
+    return 3 if isinstance(error, BadInput) else 2 if isinstance(error, CannotDecide) else 4
+
+
+def main() -> None:
+    """Run the command line; an error of ours is one sentence on stderr, never a traceback."""
+    try:
+        app()
+    except AssayError as error:
+        print(f"assay: {error}", file=sys.stderr)
+        sys.exit(exit_code(error))

@@ -1,0 +1,1 @@
+"""What Assay does, whoever asks."""
