@@ -4,6 +4,14 @@ import sys
 
 import typer
 
+from cli import convert as convert_command
+from cli import schema as schema_command
+from cli import simulate as simulate_command
+from cli import validate as validate_command
+from cli.check import check
+from cli.doctor import doctor
+from cli.run import run
+from cli.worker import migrate, worker
 from service.errors import AssayError, BadInput, CannotDecide
 
 app = typer.Typer(
@@ -18,6 +26,17 @@ app = typer.Typer(
 @app.callback()
 def assay() -> None:
     """Says, with honest statistics, whether an agent skill helps."""
+
+
+app.command()(run)
+app.command()(check)
+app.command()(doctor)
+app.command()(worker)
+app.command()(migrate)
+app.command(epilog=validate_command.EXAMPLES)(validate_command.validate)
+app.command("convert", epilog=convert_command.EXAMPLES)(convert_command.convert_file)
+app.command(epilog=schema_command.EXAMPLES)(schema_command.schema)
+app.command(epilog=simulate_command.EXAMPLES)(simulate_command.simulator)
 
 
 def exit_code(error: AssayError) -> int:

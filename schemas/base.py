@@ -20,10 +20,11 @@ class Word(BaseModel):
 class Node(Word):
     """A value that may have been a JSON object in somebody's file.
 
-    `keys` are the object's keys in the order found, in our own dialect's spelling; a key that is listed while its
-    field is None was written as null, one that is not listed was absent. Empty for what we made ourselves.
-    `extra` holds the keys we have no word for, untouched.
+    `keys` are the object's keys in the order found, as the file spells them; a key that is not listed was absent.
+    Empty for what we made ourselves. `nulls` are those of them that were null: None alone could not tell a null list
+    from an empty one. `extra` holds the keys we have no word for, and values we could not use, untouched.
     """
 
     keys: tuple[str, ...] = ()
+    nulls: tuple[str, ...] = ()
     extra: dict[str, JsonValue] = Field(default_factory=dict)

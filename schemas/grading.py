@@ -16,7 +16,7 @@ class GradedExpectation(Node):
 
 
 class CriterionResult(Node):
-    """One criterion of seed 003: passed is derived, score >= 3."""
+    """One criterion of the cases dialect: passed is derived, score >= 3."""
 
     criterion: str
     score: int | None = None
@@ -44,13 +44,13 @@ class Claim(Node):
     """Something the answer claims, and whether it holds."""
 
     claim: str
-    type: str | None = None  # factual, process, quality; seed 003 has none
+    type: str | None = None  # factual, process, quality; the cases dialect has none
     verified: bool | None = None
     evidence: str | None = None
 
 
 class UserNotes(Node):
-    """What the executor flagged: three lists (skill-creator) or one text (seed 003)."""
+    """What the executor flagged: three lists (skill-creator) or one text (cases)."""
 
     uncertainties: tuple[str, ...] | None = None
     needs_review: tuple[str, ...] | None = None
@@ -66,7 +66,7 @@ class Suggestion(Node):
 
 
 class EvalFeedback(Node):
-    """The judge's remarks on the suite: suggestions and overall, or one text (seed 003)."""
+    """The judge's remarks on the suite: suggestions and overall, or one text (cases)."""
 
     suggestions: tuple[Suggestion, ...] | None = None
     overall: str | None = None
@@ -74,7 +74,7 @@ class EvalFeedback(Node):
 
 
 class ConventionCheck(Node):
-    """One of seed 003's five conventions; `passed` is None where it does not apply."""
+    """One of the cases dialect's five conventions; `passed` is None where it does not apply."""
 
     passed: bool | None = None
     details: str | None = None
@@ -92,7 +92,7 @@ class Grading(Node):
     eval_feedback: EvalFeedback | None = None
     execution_metrics: Metrics | None = None
     timing: Timing | None = None
-    # seed 003
+    # the cases dialect
     case_id: CaseId | None = None
     version: int | None = None
     run: int | None = None

@@ -17,8 +17,8 @@ class CheckedExpectation(Node):
 
     text: str
     type: str
-    passed: bool | None
-    evidence: str
+    passed: bool | None = None
+    evidence: str = ""
     id: str | None = None
     critical: bool | None = None
     error: str | None = None

@@ -32,7 +32,7 @@ class Statement(Node):
 
 
 class Criterion(Node):
-    """Seed 003's expectation: scored 1-5, passed at 3 or more."""
+    """The cases dialect's expectation: scored 1-5, passed at 3 or more."""
 
     criterion: str
     description: str | None = None
@@ -74,6 +74,6 @@ class Suite(Node):
 
     cases: tuple[Case, ...]
     skill_name: str | None = None
-    skill_path: str | None = None  # seed 003's `skill`
-    schema_version: str | None = None  # seed 003's `version`
+    skill_path: str | None = None  # the cases dialect's `skill`
+    schema_version: str | None = None  # the cases dialect's `version`
     config: EvalConfig | None = None

@@ -11,6 +11,8 @@
 A message says what, which one and what to do, in lower case without a full stop.
 """
 
+from collections.abc import Mapping
+
 from schemas.states import Outcome
 
 
@@ -39,8 +41,9 @@ class Unavailable(AssayError):
 
 
 class StageFailed(AssayError):
-    """A stage of a run ended in a named outcome that is no score."""
+    """A stage of a run ended in a named outcome that is no score; `files` are artifacts worth keeping."""
 
-    def __init__(self, outcome: Outcome, message: str) -> None:
+    def __init__(self, outcome: Outcome, message: str, files: Mapping[str, bytes] | None = None) -> None:
         self.outcome = outcome
+        self.files = dict(files or {})
         super().__init__(message)

@@ -1,0 +1,5 @@
+"""`python -m cli` is `assay`."""
+
+from cli.main import main
+
+main()

@@ -1,0 +1,148 @@
+"""`assay run`: a whole batch on this machine, with no server."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.simulate import MODEL, simulated
+from schemas.findings import Level
+from schemas.states import BatchState, Outcome
+from service import log
+from service.errors import BadInput
+from service.settings import Settings, embedded_settings
+
+# A model must not judge its own work, not even a simulated one.
+SIMULATED_JUDGE = "simulated-judge"
+
+EXAMPLES = """
+Examples:
+
+  assay run my-skill --command "./my-agent.sh"
+
+  assay run my-skill --runs 5 --no-baseline --json
+
+  assay run my-skill --model simulated
+
+  assay run my-skill --resume
+"""
+
+
+def run(
+    skill: Annotated[Path, typer.Argument(help="The folder that holds SKILL.md.")],
+    evals: Annotated[Path | None, typer.Option(help="The suite; evals/evals.json of the skill by default.")] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Runs per case and configuration.")] = None,
+    baseline: Annotated[bool | None, typer.Option(help="Also run every case without the skill.")] = None,
+    against: Annotated[str | None, typer.Option(help="Compare with this earlier version instead: v0, v1, ...")] = None,
+    runner: Annotated[str | None, typer.Option(help="How cases are executed: command, messages, ...")] = None,
+    command: Annotated[str | None, typer.Option(help="Program of the command runner.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model of the executor.")] = None,
+    judge_model: Annotated[str | None, typer.Option(help="Model of the judge.")] = None,
+    sandbox: Annotated[str | None, typer.Option(help="bwrap, landlock, none or best.")] = None,
+    data: Annotated[Path | None, typer.Option(help="The data folder.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one final JSON object.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with this skill's unfinished batch.")] = False,
+) -> None:
+    """Run a skill's whole suite on this machine: no server, no root. Ctrl-C stops, --resume goes on."""
+    settings = embedded_settings(data=data, sandbox=sandbox)
+    log.configure("warning" if settings.log_level == "info" else settings.log_level, settings.log_format)
+    said = {
+        "runs_per_eval": runs,
+        "baseline_comparison": baseline,
+        "runner": runner,
+        "command": command,
+        "executor_model": model,
+        "judge_model": judge_model,
+    }
+    if model == MODEL and judge_model is None:
+        said["judge_model"] = SIMULATED_JUDGE
+    given = {name: value for name, value in said.items() if value is not None}
+    with simulated(settings, [model, judge_model], evals or skill / "evals" / "evals.json") as ready:
+        code = _run(ready, skill, evals, given, against, as_json, resume)
+    raise typer.Exit(code)
+
+
+def _run(
+    settings: Settings,
+    skill: Path,
+    evals: Path | None,
+    given: dict[str, Any],
+    against: str | None,
+    as_json: bool,
+    resume: bool,
+) -> int:
+    from cli.progress import ProgressView, watch
+    from service.bootstrap import Parts
+    from service.storage.schema import migrate
+    from workers.embedded import Embedded
+
+    parts = Parts(settings)
+    migrate(parts.store.engine)
+    batch_id = _unfinished(parts, skill) if resume else _submit(parts, skill, evals, given, against)
+    try:
+        with Embedded(parts), ProgressView() as view:
+            status = watch(lambda: parts.desk.status(batch_id, settings.team), view)
+    except KeyboardInterrupt:
+        print(f"\nstopped; go on with: assay run {skill} --resume --data {settings.data}", file=sys.stderr)
+        return 130
+    paths = write_results(parts, batch_id)
+    _tell(status.batch.state, batch_id, status.progress.outcomes, paths, as_json)
+    return 0 if decided(status.progress.outcomes) else 2
+
+
+def decided(outcomes: dict[str, int]) -> bool:
+    """Whether anything can be said at all: some run was scored or gated."""
+    return bool(outcomes.get(Outcome.SCORED, 0) + outcomes.get(Outcome.GATED, 0))
+
+
+def _submit(parts: Any, skill: Path, evals: Path | None, given: dict[str, Any], against: str | None) -> str:
+    from service.submitting import Submission
+
+    try:
+        suite = evals.read_bytes() if evals else None
+    except OSError as error:
+        raise BadInput(f"cannot read {evals}: {error.strerror}") from error
+    submission = Submission(skill, suite, parts.settings.team, given, against)
+    accepted = parts.desk.submit(submission)
+    for finding in accepted.findings:
+        if finding.level is not Level.NOTE:
+            print(f"{finding.level}  {finding.path}  {finding.message}", file=sys.stderr)
+    print(f"batch {accepted.batch_id}: {accepted.runs} runs of {skill} {accepted.version}", file=sys.stderr)
+    return str(accepted.batch_id)
+
+
+def _unfinished(parts: Any, skill: Path) -> str:
+    from service.skills import find_skill, front_matter
+
+    find_skill(skill)
+    name = front_matter((skill / "SKILL.md").read_text(errors="replace")).get("name") or skill.resolve().name
+    for batch in parts.desk.list(parts.settings.team):
+        version = parts.store.teams.skill_version(batch.skill_version_id)
+        if version and version.skill == name and batch.state not in (BatchState.FINISHED, BatchState.CANCELLED):
+            return str(batch.id)
+    raise BadInput(f"{name} has no unfinished batch in {parts.settings.data}; run it without --resume")
+
+
+def write_results(parts: Any, batch_id: str) -> dict[str, str]:
+    """Put the aggregate's files where people find them."""
+    folder = parts.settings.data / "results" / batch_id
+    folder.mkdir(parents=True, exist_ok=True)
+    batch = parts.store.batches.one(batch_id)
+    paths: dict[str, str] = {}
+    for name in batch.aggregate or {}:
+        (folder / name).write_bytes(parts.desk.aggregate_file(batch_id, parts.settings.team, name))
+        paths[name] = str(folder / name)
+    return paths
+
+
+def _tell(state: BatchState, batch_id: str, outcomes: dict[str, int], paths: dict[str, str], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"batch_id": batch_id, "state": state, "outcomes": outcomes, "paths": paths}))
+        return
+    print(f"batch {batch_id} {state}")
+    for outcome, count in sorted(outcomes.items()):
+        print(f"  {outcome:15} {count}")
+    for name, path in paths.items():
+        print(f"  {name}: {path}")

@@ -1,0 +1,159 @@
+"""The stage `aggregate`: what a finished batch comes to, streamed from its runs' artifacts."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from schemas.dialects import read
+from schemas.grading import Grading
+from schemas.metrics import Metrics
+from schemas.states import Outcome, Role
+from schemas.structural import Structural
+from schemas.suite import Case
+from schemas.timing import Timing
+from service.aggregation.benchmark import Aggregates, aggregate
+from service.aggregation.markdown import benchmark_markdown
+from service.aggregation.records import Arm, BatchPlan, CaseFacts, RunRecord, Tokens
+from service.errors import NotFound
+from service.storage.artifacts import ArtifactStore
+from service.storage.rows import BatchRow, Blob, RunRow
+from service.storage.store import Store
+
+T = TypeVar("T")
+
+
+class Aggregate:
+    """Builds the files of a batch's aggregate."""
+
+    def __init__(self, store: Store, artifacts: ArtifactStore) -> None:
+        self._store = store
+        self._artifacts = artifacts
+
+    def __call__(self, batch_id: str, folder: Path) -> None:
+        """Write benchmark.json, benchmark.md and eval_feedback_aggregate.json into the folder."""
+        with self.aggregates(batch_id) as found:
+            with (folder / "benchmark.json").open("wb") as out:
+                found.write_benchmark(out)
+            with (folder / "eval_feedback_aggregate.json").open("wb") as out:
+                found.write_feedback(out)
+            (folder / "benchmark.md").write_text(benchmark_markdown(found), encoding="utf-8")
+
+    def aggregates(self, batch_id: str) -> "Closing":
+        """The aggregate of a batch as far as it is; an interim one says so."""
+        batch = self._store.batches.one(batch_id)
+        if batch is None:
+            raise NotFound(f"there is no batch {batch_id}")
+        cases = [Case.model_validate_json(body) for body in self._store.teams.cases(batch.suite_id)]
+        facts = [case_facts(case) for case in cases]
+        return Closing(aggregate(self._records(batch, facts), self._plan(batch, facts)))
+
+    def _plan(self, batch: BatchRow, cases: list[CaseFacts]) -> BatchPlan:
+        version = self._store.teams.skill_version(batch.skill_version_id)
+        suite = self._store.teams.suite(batch.suite_id)
+        assert version is not None and suite is not None
+        return BatchPlan(
+            skill_name=version.skill,
+            timestamp=datetime.fromtimestamp(batch.created_at, UTC)
+            .isoformat(timespec="seconds")
+            .replace("+00:00", "Z"),
+            arms=_arms(batch),
+            executor_model=batch.setting("executor_model"),
+            cases=tuple(cases),
+            runs_per_configuration=batch.setting("runs_per_eval"),
+            provenance={
+                "batch_id": batch.id,
+                "skill_digest": version.digest,
+                "skill_version": version.label,
+                "git_hash": version.git_hash,
+                "suite_digest": suite["digest"],
+                "suite_dialect": suite["dialect"],
+                "runner": batch.setting("runner"),
+                "executor_model": batch.setting("executor_model"),
+                "judge_model": batch.setting("judge_model"),
+                "settings": {name: dict(entry) for name, entry in batch.settings.items()},
+            },
+            iteration=batch.iteration,
+            is_interim=batch.finished_at is None and batch.state not in ("aggregating",),
+        )
+
+    def _records(self, batch: BatchRow, cases: list[CaseFacts]) -> Iterator[RunRecord]:
+        after = -1
+        while page := self._store.runs.of_batch(batch.id, after):
+            settled = [run for run in page if run.outcome is not None]
+            files = self._store.runs.files_of([run.id for run in settled])
+            for run in settled:
+                yield self._record(run, cases[run.case_position], files.get(run.id, {}))
+            after = page[-1].position
+
+    def _record(self, run: RunRow, case: CaseFacts, files: dict[str, Blob]) -> RunRecord:
+        facts = run.facts or {}
+        return RunRecord(
+            case=case,
+            configuration=run.configuration,
+            role=Role(run.role),
+            run_number=run.run_number,
+            outcome=Outcome(run.outcome or Outcome.INFRA_ERROR),
+            structural=self._document(files.get("structural.json"), Structural),
+            grading=self._document(files.get("grading.json"), Grading),
+            rejudged=tuple(filter(None, [self._document(files.get("grading-again.json"), Grading)])),
+            metrics=self._document(files.get("metrics.json"), Metrics),
+            timing=self._document(files.get("timing.json"), Timing),
+            tokens=_tokens(facts),
+            cost_usd=facts.get("cost_usd"),
+            skill_used=facts.get("skill_used"),
+            simulated=bool(facts.get("simulated")),
+            reason=run.error,
+        )
+
+    def _document(self, blob: Blob | None, kind: type[T]) -> T | None:
+        document = read(self._artifacts.get(blob.sha256)).document if blob else None
+        return document if isinstance(document, kind) else None
+
+
+class Closing:
+    """An aggregate whose spools are let go of at the end of the block."""
+
+    def __init__(self, found: Aggregates) -> None:
+        self._found = found
+
+    def __enter__(self) -> Aggregates:
+        return self._found
+
+    def __exit__(self, *_: object) -> None:
+        self._found.close()
+
+
+def case_facts(case: Case) -> CaseFacts:
+    """What the aggregator must know of a case."""
+    dimensions = case.rubric.dimensions if case.rubric else ()
+    return CaseFacts(
+        id=case.id,
+        name=case.name,
+        prompt=case.prompt,
+        statements=tuple(statement.text for statement in case.statements),
+        required=frozenset(criterion.criterion for criterion in case.criteria if criterion.required),
+        weights={
+            dimension.name: float(1 if dimension.weight is None else dimension.weight) for dimension in dimensions
+        },
+    )
+
+
+def _arms(batch: BatchRow) -> tuple[Arm, ...]:
+    if batch.control_version_id:
+        return (Arm("new_skill", Role.TREATMENT), Arm("old_skill", Role.CONTROL))
+    treatment = Arm("with_skill", Role.TREATMENT)
+    return (treatment, Arm("without_skill", Role.CONTROL)) if batch.setting("baseline_comparison") else (treatment,)
+
+
+def _tokens(facts: dict[str, Any]) -> Tokens | None:
+    if facts.get("tokens") is None:
+        return None
+    kinds = facts.get("usage") or {}
+    return Tokens(
+        facts["tokens"],
+        kinds.get("input_tokens"),
+        kinds.get("output_tokens"),
+        kinds.get("cache_read_tokens"),
+        kinds.get("cache_write_tokens"),
+    )

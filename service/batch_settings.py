@@ -1,0 +1,84 @@
+"""What a batch uses, and who said so: the submit, then the suite, then the installation, then our default."""
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from schemas.suite import EvalConfig
+from service.errors import BadInput
+from service.settings import Settings
+
+# Settings that a submit may give, in the order shown to people.
+NAMES = (
+    "runs_per_eval",
+    "baseline_comparison",
+    "structural_gate",
+    "runner",
+    "command",
+    "executor_model",
+    "judge_model",
+    "judge_models",
+    "allow_self_judge",
+    "rejudge_share",
+    "max_cost_usd",
+    "max_tokens",
+    "execute_timeout_seconds",
+)
+_FROM_SUITE = ("runs_per_eval", "structural_gate", "judge_model", "baseline_comparison")
+
+
+def resolve(given: Mapping[str, Any], config: EvalConfig | None, installation: Settings) -> dict[str, dict[str, Any]]:
+    """name -> {value, source} for every setting of a batch; unknown or impossible ones are refused."""
+    unknown = sorted(set(given) - set(NAMES))
+    if unknown:
+        raise BadInput(f"unknown setting {unknown[0]!r}; a batch knows {', '.join(NAMES)}")
+    resolved = {name: _one(name, given, config, installation) for name in NAMES}
+    _check(resolved, installation)
+    resolved["command"]["value"] = _words(resolved["command"]["value"])
+    if resolved["runner"]["value"] is None:
+        resolved["runner"]["value"] = "command" if resolved["command"]["value"] else "messages"
+    _refuse_impossible({name: entry["value"] for name, entry in resolved.items()})
+    return resolved
+
+
+def _one(name: str, given: Mapping[str, Any], config: EvalConfig | None, installation: Settings) -> dict[str, Any]:
+    if given.get(name) is not None:
+        return {"value": given[name], "source": "submit"}
+    asked = getattr(config, name) if config is not None and name in _FROM_SUITE else None
+    if asked is not None:
+        return {"value": asked, "source": "suite"}
+    source = "installation" if name in installation.model_fields_set else "default"
+    return {"value": getattr(installation, name), "source": source}
+
+
+def _check(resolved: dict[str, dict[str, Any]], installation: Settings) -> None:
+    """The installation's own rules hold for whoever said it."""
+    for name, entry in resolved.items():
+        if entry["source"] in ("submit", "suite"):
+            probe = (
+                entry["value"] if name != "command" or isinstance(entry["value"], str) else shlex.join(entry["value"])
+            )
+            try:
+                type(installation).model_validate({**installation.model_dump(), name: probe})
+            except ValueError as error:
+                words = str(error).splitlines()[2].split("[type=")[0].strip().lower()
+                raise BadInput(f"{name} (from the {entry['source']}) is {entry['value']!r}: {words}") from error
+
+
+def _refuse_impossible(values: Mapping[str, Any]) -> None:
+    if values["runner"] == "command" and not values["command"]:
+        raise BadInput("the command runner needs a program; pass --command, or choose --runner messages with a model")
+    if values["runner"] != "command" and not values["executor_model"]:
+        raise BadInput(f"the {values['runner']} runner needs a model; pass --model, or a program with --command")
+    judges = values["judge_models"] or [values["judge_model"]]
+    if values["executor_model"] in judges and values["executor_model"] and not values["allow_self_judge"]:
+        raise BadInput(f"{values['executor_model']} would judge its own work; choose another judge or allow_self_judge")
+
+
+def _words(command: Any) -> list[str] | None:
+    if command is None or isinstance(command, list):
+        return command
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise BadInput(f"the command {command!r} cannot be split into words: {error}") from error

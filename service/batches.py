@@ -1,0 +1,117 @@
+"""What a door may ask about batches: submit, status, cancel, pause, resume, retry, results."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from schemas.states import BatchState, Outcome
+from service import log
+from service.errors import Conflict, NotFound
+from service.queue import Broker
+from service.storage.artifacts import ArtifactStore
+from service.storage.batches import RETRYABLE
+from service.storage.rows import BatchRow, Progress, RunRow
+from service.storage.store import Store, database_errors
+from service.submitting import Accepted, Submission, Submitting
+
+ENDED = (BatchState.FINISHED, BatchState.CANCELLED)
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far a batch is."""
+
+    batch: BatchRow
+    progress: Progress
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether nothing more will happen by itself."""
+        return self.batch.state in ENDED
+
+
+class BatchDesk:
+    """Everything a team may ask of its batches; somebody else's batch is not there."""
+
+    def __init__(self, store: Store, artifacts: ArtifactStore, broker: Broker, submitting: Submitting) -> None:
+        self._store = store
+        self._artifacts = artifacts
+        self._broker = broker
+        self._submitting = submitting
+
+    def submit(self, submission: Submission) -> Accepted:
+        """Accept a batch; its first runs start as soon as admission looks."""
+        accepted = self._submitting.accept(submission)
+        self._broker.refill()
+        return accepted
+
+    def status(self, batch_id: str, team: str) -> Status:
+        """State, and counts by stage and outcome."""
+        batch = self._mine(batch_id, team)
+        with database_errors():
+            return Status(batch, self._store.batches.progress(batch_id))
+
+    def list(self, team: str, before: str | None = None, limit: int = 50) -> Sequence[BatchRow]:
+        """A page of batches, newest first."""
+        with database_errors():
+            return self._store.batches.of_team(self._store.teams.named(team).id, before, limit)
+
+    def cancel(self, batch_id: str, team: str) -> None:
+        """Stop everything that has not ended; what is finished is aggregated."""
+        batch = self._mine(batch_id, team)
+        with database_errors():
+            if not self._store.batches.cancel(batch_id):
+                raise Conflict(f"batch {batch_id} is {batch.state}; only a batch that still runs can be cancelled")
+            if message := self._store.batches.finish_if_settled(batch_id):
+                self._broker.send([message])
+        log.info("batch cancelled", batch=batch_id)
+
+    def pause(self, batch_id: str, team: str) -> None:
+        """Let no waiting run start; those at work end their stage."""
+        batch = self._mine(batch_id, team)
+        with database_errors():
+            if not self._store.batches.pause(batch_id):
+                raise Conflict(f"batch {batch_id} is {batch.state}; only an accepted or running batch can be paused")
+        log.info("batch paused", batch=batch_id)
+
+    def resume(self, batch_id: str, team: str) -> None:
+        """Let a paused batch go on."""
+        batch = self._mine(batch_id, team)
+        with database_errors():
+            if not self._store.batches.resume(batch_id):
+                raise Conflict(f"batch {batch_id} is {batch.state}; only a paused batch can be resumed")
+        self._broker.refill()
+        log.info("batch resumed", batch=batch_id)
+
+    def retry(self, batch_id: str, team: str, outcomes: Sequence[Outcome] = RETRYABLE) -> int:
+        """Continue failed runs at the stage that failed; gives their number."""
+        batch = self._mine(batch_id, team)
+        if batch.state is BatchState.AGGREGATING:
+            raise Conflict(f"batch {batch_id} is being aggregated; retry when it is finished")
+        with database_errors():
+            count = self._store.batches.retry(batch_id, outcomes)
+        self._broker.refill()
+        log.info("runs retried", batch=batch_id, count=count)
+        return count
+
+    def runs(self, batch_id: str, team: str) -> Iterator[RunRow]:
+        """All runs in the order of admission, a page at a time."""
+        self._mine(batch_id, team)
+        after = -1
+        while page := self._store.runs.of_batch(batch_id, after):
+            yield from page
+            after = page[-1].position
+
+    def aggregate_file(self, batch_id: str, team: str, name: str) -> bytes:
+        """One file of the finished aggregate."""
+        batch = self._mine(batch_id, team)
+        entry = (batch.aggregate or {}).get(name)
+        if entry is None:
+            raise NotFound(f"batch {batch_id} is {batch.state} and has no {name} yet")
+        return self._artifacts.get(entry["sha256"])
+
+    def _mine(self, batch_id: str, team: str) -> BatchRow:
+        with database_errors():
+            batch = self._store.batches.one(batch_id)
+            if batch is None or batch.team_id != self._store.teams.named(team).id:
+                raise NotFound(f"there is no batch {batch_id}")
+        return batch

@@ -1,0 +1,151 @@
+"""The one place where real parts are chosen, each built on first use, so that a forked process builds its own."""
+
+import os
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from service.aggregate import Aggregate
+from service.batches import BatchDesk
+from service.check import Check
+from service.checks import Tools
+from service.checks.engine import Engine
+from service.errors import BadInput
+from service.execute import Execute
+from service.judge import Judge
+from service.judging.kept import KeptJudgements
+from service.leases import Leases
+from service.model_access import open_models
+from service.models import ModelClient
+from service.queue import Broker
+from service.recovery import Recovery
+from service.runners.command import CommandRunner
+from service.runners.messages import MessagesRunner
+from service.runners.port import Runner
+from service.sandbox.opening import open_sandbox
+from service.sandbox.port import Sandbox
+from service.settings import Settings
+from service.stages import Stages
+from service.storage.artifacts import ArtifactStore, DatabaseArtifacts, FilesystemArtifacts
+from service.storage.engine import open_engine
+from service.storage.store import Store
+from service.submitting import Submitting
+
+T = TypeVar("T")
+
+
+class Parts:
+    """The parts of one process. Every part is built once, under one lock: first calls of a thread pool race."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._built: dict[str, Any] = {}
+        self._building = threading.RLock()
+
+    def _once(self, name: str, build: Callable[[], T]) -> T:
+        with self._building:
+            if name not in self._built:
+                self._built[name] = build()
+            return cast(T, self._built[name])
+
+    @property
+    def store(self) -> Store:
+        """The database."""
+        return self._once("store", lambda: Store(open_engine(self.settings.database)))
+
+    @property
+    def artifacts(self) -> ArtifactStore:
+        """Where artifacts are kept."""
+        return self._once("artifacts", self._open_artifacts)
+
+    def _open_artifacts(self) -> ArtifactStore:
+        if self.settings.artifacts == "database":
+            return DatabaseArtifacts(self.store.engine, self.settings.artifact_max_bytes)
+        return FilesystemArtifacts(self.settings.artifact_root, self.settings.artifact_max_bytes)
+
+    @property
+    def broker(self) -> Broker:
+        """Where nudges are sent."""
+        return self._once("broker", lambda: Broker(self.settings))
+
+    @property
+    def leases(self) -> Leases:
+        """What this process holds."""
+        seconds = (self.settings.lease_seconds, self.settings.heartbeat_seconds)
+        return self._once("leases", lambda: Leases(self.store.runs, *seconds))
+
+    @property
+    def recovery(self) -> Recovery:
+        """Who looks for what stands still."""
+        return self._once("recovery", lambda: Recovery(self.settings, self.store, self.broker))
+
+    @property
+    def stages(self) -> Stages:
+        """Who claims, saves and hands on."""
+        parts = (self.settings, self.store, self.artifacts, self.broker, self.leases, worker_name())
+        return self._once("stages", lambda: Stages(*parts))
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """How commands are confined; refuses rather than weakens."""
+        return self._once("sandbox", lambda: open_sandbox(self.settings.sandbox))
+
+    @property
+    def execute(self) -> Execute:
+        """The middle of the stage execute."""
+        return self._once("execute", lambda: Execute(self.settings, self.artifacts, self.runner))
+
+    @property
+    def check(self) -> Check:
+        """The middle of the stage check."""
+        return self._once("check", lambda: Check(self.settings, self.store.runs, self.artifacts, self.check_tools))
+
+    @property
+    def check_tools(self) -> Tools:
+        """What structural checks work with; the sandbox is opened when a script comes."""
+        return self._once("check tools", lambda: Tools(Engine(), lambda: self.sandbox))
+
+    @property
+    def judge(self) -> Judge:
+        """The middle of the stage judge."""
+        return self._once("judge", self._open_judge)
+
+    def _open_judge(self) -> Judge:
+        kept = KeptJudgements(self.store.engine)
+        return Judge(self.settings, self.store.runs, self.artifacts, lambda: self.models, kept)
+
+    @property
+    def models(self) -> ModelClient:
+        """The model client; built on first use, because it costs most of a second."""
+        concurrency = self.settings.executor_concurrency + self.settings.judge_concurrency
+        return self._once("models", lambda: open_models(self.settings, self.store, concurrency))
+
+    @property
+    def aggregate(self) -> Aggregate:
+        """The middle of the stage aggregate."""
+        return self._once("aggregate", lambda: Aggregate(self.store, self.artifacts))
+
+    @property
+    def desk(self) -> BatchDesk:
+        """What doors may ask."""
+        return self._once("desk", self._open_desk)
+
+    def _open_desk(self) -> BatchDesk:
+        submitting = Submitting(self.settings, self.store, self.artifacts, self.check_tools)
+        return BatchDesk(self.store, self.artifacts, self.broker, submitting)
+
+    def runner(self, name: str) -> Runner:
+        """The way to execute cases of that name."""
+        builders: dict[str, Callable[[], Runner]] = {
+            "command": lambda: CommandRunner(self.sandbox, self.settings.command_network),
+            "messages": lambda: MessagesRunner(self.models, self.sandbox),
+        }
+        if name not in builders:
+            raise BadInput(f"there is no runner {name!r}; known runners: {', '.join(sorted(builders))}")
+        return self._once(f"runner {name}", builders[name])
+
+
+def worker_name() -> str:
+    """Who we are in leases and logs: machine and process."""
+    return f"{socket.gethostname()}:{os.getpid()}"

@@ -1,0 +1,89 @@
+"""The stage `check`: structural expectations, decided by code; the gate decides whether a judge is asked."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from schemas.dialects import Dialect, read, write
+from schemas.metrics import Metrics
+from schemas.states import Outcome, Stage
+from schemas.structural import Structural, Summary
+from schemas.suite import Case
+from service.checks import Tools, check
+from service.documents import to_json
+from service.jobs import Job
+from service.leases import Held
+from service.sandbox.reader import Caps, Reader
+from service.sandbox.removal import remove_tree
+from service.settings import Settings
+from service.stages import End, settled
+from service.storage.artifacts import ArtifactStore
+from service.storage.rows import Blob
+from service.storage.runs import Runs
+
+
+class Check:
+    """Looks at the files that came out."""
+
+    def __init__(self, settings: Settings, runs: Runs, artifacts: ArtifactStore, tools: Tools) -> None:
+        self._settings = settings
+        self._runs = runs
+        self._artifacts = artifacts
+        self._tools = tools
+
+    def __call__(self, job: Job, _held: Held) -> End:
+        files = self._runs.files(job.claim.run_id) if job.case.structural else {}
+        with self._laid_out(files) as outputs:
+            structural = check(
+                job.case,
+                Reader(outputs, Caps(file_bytes=self._settings.artifact_max_bytes)),
+                self._text(files.get("transcript.md")),
+                self._metrics(files.get("metrics.json")),
+                self._tools,
+                self._settings.check_timeout_seconds,
+            )
+        return _end(job, structural)
+
+    @contextmanager
+    def _laid_out(self, files: dict[str, Blob]) -> Iterator[Path]:
+        """The run's outputs in a folder of their own: scripts and readers want files."""
+        folder = Path(tempfile.mkdtemp(prefix="assay-check-"))
+        try:
+            for name, blob in files.items():
+                if name.startswith("outputs/"):
+                    path = folder / name
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(self._artifacts.get(blob.sha256))
+            (folder / "outputs").mkdir(exist_ok=True)
+            yield folder / "outputs"
+        finally:
+            remove_tree(folder)
+
+    def _text(self, blob: Blob | None) -> str | None:
+        return self._artifacts.get(blob.sha256).decode("utf-8", "replace") if blob else None
+
+    def _metrics(self, blob: Blob | None) -> Metrics | None:
+        document = read(self._artifacts.get(blob.sha256)).document if blob else None
+        return document if isinstance(document, Metrics) else None
+
+
+def _end(job: Job, structural: Structural) -> End:
+    files = {"structural.json": to_json(write(structural, Dialect.SKILL_EVALUATOR))}
+    summary = structural.summary or Summary()
+    facts = {"gate": structural.gate_passed, "structural_passed": summary.passed, "structural_total": summary.total}
+    undecided = [checked.id or checked.text for checked in structural.expectations if checked.passed is None]
+    if undecided:
+        words = f"{len(undecided)} structural expectations could not be decided: {', '.join(undecided[:5])}"
+        return settled(Outcome.INFRA_ERROR, words, files=files, facts=facts)
+    if structural.gate_passed is False and job.batch.setting("structural_gate"):
+        return settled(Outcome.GATED, files=files, facts=facts)
+    if needs_judge(job.case):
+        return End(Stage.JUDGE, files=files, facts=facts)
+    outcome = Outcome.SCORED if structural.expectations else Outcome.UNGRADED
+    return settled(outcome, None if structural.expectations else "the case asks for nothing", files=files, facts=facts)
+
+
+def needs_judge(case: Case) -> bool:
+    """Whether anything is left that only a judge can decide."""
+    return bool(case.statements or case.criteria or (case.rubric and case.rubric.dimensions))

@@ -1,0 +1,186 @@
+"""The stage `execute`: stage inputs and skill, let the agent work, keep what came out."""
+
+import hashlib
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from schemas.dialects import Dialect, write
+from schemas.metrics import Metrics
+from schemas.states import Outcome, Stage
+from schemas.timing import Timing
+from service.documents import to_json
+from service.errors import StageFailed
+from service.jobs import Job
+from service.leases import Held
+from service.runners.port import Assignment, Execution, Runner, SkillFolder
+from service.sandbox.reader import CannotRead, Caps, Reader, shown
+from service.sandbox.removal import remove_tree
+from service.settings import Settings
+from service.skills import lay_out, skill_folder
+from service.stages import End
+from service.storage.artifacts import ArtifactStore
+
+
+class Execute:
+    """Runs one case in one configuration."""
+
+    def __init__(self, settings: Settings, artifacts: ArtifactStore, runner: Callable[[str], Runner]) -> None:
+        self._settings = settings
+        self._artifacts = artifacts
+        self._runner = runner
+
+    def __call__(self, job: Job, held: Held) -> End:
+        with _work_folder() as folder:
+            assignment = self._stage(job, folder, held)
+            staged = _digests(assignment)
+            started = time.time()
+            execution = self._runner(job.batch.setting("runner")).run(assignment)
+            outputs = self._collect(assignment.workspace, staged)
+        return _end(job, execution, outputs, started)
+
+    def _stage(self, job: Job, folder: Path, held: Held) -> Assignment:
+        workspace = folder / "workspace"
+        for entry in job.inputs:
+            target = workspace / entry["name"]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(self._artifacts.get(entry["sha256"]))
+        return Assignment(
+            run_id=job.claim.run_id,
+            batch_id=job.claim.batch_id,
+            case_id=job.case.id,
+            configuration=job.claim.configuration,
+            run_number=job.claim.run_number,
+            prompt=job.case.prompt,
+            workspace=workspace,
+            inputs=tuple(entry["name"] for entry in job.inputs),
+            skill=self._lay_out_skill(job, folder / "skill"),
+            model=job.batch.setting("executor_model"),
+            timeout_seconds=job.batch.setting("execute_timeout_seconds"),
+            command=tuple(job.batch.setting("command") or ()),
+            team=job.batch.team_id,
+            is_cancelled=held.is_lost,
+        )
+
+    def _lay_out_skill(self, job: Job, folder: Path) -> SkillFolder | None:
+        if job.skill is None:
+            return None
+        folder = folder / job.skill.skill
+        lay_out(job.skill.files, folder, self._artifacts)
+        return skill_folder(folder, job.skill.digest)
+
+    def _collect(self, workspace: Path, staged: dict[str, str]) -> dict[str, bytes]:
+        """Every file that is new or changed, within the caps; too much is an executor's error, not a silent cut."""
+        outputs: dict[str, bytes] = {}
+        total = 0
+        for name, data in _new_files(workspace, staged, self._settings.artifact_max_bytes):
+            total += len(data)
+            if len(outputs) >= self._settings.run_max_files or total > self._settings.run_max_bytes:
+                caps = f"{self._settings.run_max_files} files or {self._settings.run_max_bytes >> 20} MB"
+                raise StageFailed(Outcome.EXECUTOR_ERROR, f"the run left more than {caps} behind")
+            outputs[f"outputs/{name}"] = data
+        return outputs
+
+
+@contextmanager
+def _work_folder() -> Iterator[Path]:
+    """A folder of this attempt alone, gone afterwards; the sandbox's user may pass through it."""
+    folder = Path(tempfile.mkdtemp(prefix="assay-run-"))
+    folder.chmod(0o711)
+    (folder / "workspace").mkdir()
+    try:
+        yield folder
+    finally:
+        remove_tree(folder)
+
+
+def _digests(assignment: Assignment) -> dict[str, str]:
+    names = {name: (assignment.workspace / name).read_bytes() for name in assignment.inputs}
+    return {name: hashlib.sha256(data).hexdigest() for name, data in names.items()}
+
+
+def _new_files(workspace: Path, staged: dict[str, str], max_bytes: int) -> Iterator[tuple[str, bytes]]:
+    reader = Reader(workspace, Caps(file_bytes=max_bytes))
+    try:
+        for path in reader.listing.files:
+            data = reader.read_bytes(path)
+            if staged.get(path) != hashlib.sha256(data).hexdigest():
+                yield shown(path), data
+    except CannotRead as error:
+        raise StageFailed(Outcome.EXECUTOR_ERROR, f"an output cannot be kept: {error}") from error
+
+
+def _end(job: Job, execution: Execution, outputs: dict[str, bytes], started: float) -> End:
+    names = sorted(name.removeprefix("outputs/") for name in outputs)
+    metrics = replace_counts(execution.metrics, names, outputs, execution.transcript)
+    timing = _timing(execution, started)
+    files = {
+        "transcript.md": execution.transcript.encode(),
+        "metrics.json": to_json(write(metrics, Dialect.SKILL_CREATOR)),
+        "timing.json": to_json(write(timing, Dialect.SKILL_CREATOR)),
+        "execution.json": to_json(_facts_of(job, execution)),
+        **outputs,
+    }
+    if execution.transcript_events is not None:
+        files["transcript.jsonl"] = execution.transcript_events
+    if execution.user_notes is not None:
+        files["user_notes.md"] = execution.user_notes.encode()
+    return End(Stage.CHECK, files=files, facts=_run_facts(execution, len(outputs)))
+
+
+def replace_counts(metrics: Metrics, names: list[str], outputs: dict[str, bytes], transcript: str) -> Metrics:
+    """The three counts that only the stage knows."""
+    chars = sum(len(data) for data in outputs.values())
+    counted = {"files_created": tuple(names), "output_chars": chars, "transcript_chars": len(transcript)}
+    return metrics.model_copy(update=counted)
+
+
+def _timing(execution: Execution, started: float) -> Timing:
+    def stamp(moment: float) -> str:
+        return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    return Timing(
+        total_tokens=execution.usage.total,
+        duration_ms=round(execution.seconds * 1000),
+        total_duration_seconds=round(execution.seconds, 1),
+        executor_start=stamp(started),
+        executor_end=stamp(started + execution.seconds),
+        executor_duration_seconds=round(execution.seconds, 3),
+    )
+
+
+def _facts_of(job: Job, execution: Execution) -> dict[str, Any]:
+    """Where the run came from: kept beside it, so that a result can be traced."""
+    return {
+        "runner": job.batch.setting("runner"),
+        "model": execution.model or job.batch.setting("executor_model"),
+        "configuration": job.claim.configuration,
+        "skill_digest": job.skill.digest if job.skill else None,
+        "skill_version": job.skill.number if job.skill else None,
+        "skill_used": execution.skill_used,
+        "skill_files_read": list(execution.skill_files_read),
+        "sandbox": execution.sandbox_tier,
+        "simulated": execution.simulated,
+        "inputs": job.inputs,
+        "usage": asdict(execution.usage),
+        "cost_usd": execution.cost_usd,
+        **execution.details,
+    }
+
+
+def _run_facts(execution: Execution, output_count: int) -> dict[str, Any]:
+    return {
+        "seconds": round(execution.seconds, 3),
+        "tokens": execution.usage.total,
+        "usage": asdict(execution.usage),
+        "cost_usd": execution.cost_usd,
+        "outputs": output_count,
+        "simulated": execution.simulated,
+        "skill_used": execution.skill_used,
+        "sandbox": execution.sandbox_tier,
+    }

@@ -1,0 +1,149 @@
+"""The stage `judge`: what only a model can decide. Without a judge model nothing is decided, and the run says so."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from schemas.dialects import Dialect, read, write
+from schemas.grading import Grading
+from schemas.metrics import Metrics
+from schemas.states import Outcome
+from schemas.structural import Structural
+from schemas.suite import Case
+from schemas.timing import Timing
+from service.documents import to_json
+from service.jobs import Job
+from service.judging.ask import Asker, judge_answer, judge_call
+from service.judging.judge import judge
+from service.judging.judgement import JudgeAnswer, Judgement, JudgementStore
+from service.judging.material import JudgeMaterial, OutputFile
+from service.judging.request import JudgeRequest
+from service.judging.settings import JudgeSettings
+from service.leases import Held
+from service.models.port import Models
+from service.settings import Settings
+from service.stages import End, settled
+from service.storage.artifacts import ArtifactStore
+from service.storage.rows import Blob
+from service.storage.runs import Runs
+
+T = TypeVar("T")
+
+
+class Judge:
+    """Decides statements, criteria and rubric."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        runs: Runs,
+        artifacts: ArtifactStore,
+        models: Callable[[], Models],
+        judgements: JudgementStore,
+    ) -> None:
+        self._settings = settings
+        self._runs = runs
+        self._artifacts = artifacts
+        self._models = models
+        self._judgements = judgements
+
+    def __call__(self, job: Job, held: Held) -> End:
+        models = judge_models(job.batch.setting)
+        if not models:
+            words = "no judge model is set; statements, criteria and rubric were not decided"
+            return settled(Outcome.UNGRADED, words)
+        settings = JudgeSettings(models=models, rejudge_share=job.batch.setting("rejudge_share"))
+        asking = Asking(self._models(), self._asker(job, held))
+        judgement = judge(self._material(job), settings, asking, self._judgements)
+        return _end(job, judgement, asking.was_simulated)
+
+    def _asker(self, job: Job, held: Held) -> Asker:
+        claim = job.claim
+        return Asker(
+            team=job.batch.team_id,
+            batch_id=claim.batch_id,
+            run_id=claim.run_id,
+            label=f"{claim.case_label}/{claim.configuration}/{claim.run_number}",
+            timeout_seconds=self._settings.judge_timeout_seconds,
+            is_cancelled=held.is_lost,
+        )
+
+    def _material(self, job: Job) -> JudgeMaterial:
+        files = self._runs.files(job.claim.run_id)
+        return JudgeMaterial(
+            case=job.case,
+            dialect=written_in(job.dialect, job.case),
+            outputs=tuple(self._output(name, blob) for name, blob in files.items() if name.startswith("outputs/")),
+            transcript=self._text(files.get("transcript.md")),
+            user_notes=self._text(files.get("user_notes.md")),
+            structural=self._document(files.get("structural.json"), Structural),
+            metrics=self._document(files.get("metrics.json"), Metrics),
+            timing=self._document(files.get("timing.json"), Timing),
+            run_number=job.claim.run_number,
+            version=job.skill.number if job.skill else None,
+        )
+
+    def _output(self, name: str, blob: Blob) -> OutputFile:
+        fits = blob.size <= self._settings.judge_file_max_bytes
+        data = self._artifacts.get(blob.sha256) if fits else None
+        return OutputFile(name.removeprefix("outputs/"), blob.size, blob.sha256, data)
+
+    def _text(self, blob: Blob | None) -> str | None:
+        return self._artifacts.get(blob.sha256).decode("utf-8", "replace") if blob else None
+
+    def _document(self, blob: Blob | None, kind: type[T]) -> T | None:
+        document = read(self._artifacts.get(blob.sha256)).document if blob else None
+        return document if isinstance(document, kind) else None
+
+
+@dataclass
+class Asking:
+    """The `ask` of one run; remembers whether a simulator answered."""
+
+    models: Models
+    asker: Asker
+    was_simulated: bool = False
+
+    def __call__(self, request: JudgeRequest) -> JudgeAnswer:
+        answer = self.models.complete(judge_call(self.asker, request))
+        self.was_simulated = self.was_simulated or answer.simulated
+        return judge_answer(answer)
+
+
+def judge_models(setting: Callable[[str], Any]) -> tuple[str, ...]:
+    """The panel of a batch, one model as a rule; empty when nobody judges."""
+    panel = setting("judge_models")
+    single = setting("judge_model")
+    return tuple(panel) if panel else (single,) if single else ()
+
+
+def written_in(dialect: str, case: Case) -> Dialect:
+    """The dialect a grading is written in: the suite's own, or for those we only read the one that holds it all."""
+    if dialect in (Dialect.SKILL_EVALUATOR, Dialect.SKILL_CREATOR, Dialect.CASES):
+        return Dialect(dialect)
+    if case.criteria:
+        return Dialect.CASES
+    return Dialect.SKILL_EVALUATOR if case.rubric else Dialect.SKILL_CREATOR
+
+
+def _end(job: Job, judgement: Judgement, was_simulated: bool) -> End:
+    dialect = written_in(job.dialect, job.case)
+    files = {"grading.json": _grading_file(judgement.grading, dialect, was_simulated)}
+    for again in judgement.rejudged:
+        files["grading-again.json"] = _grading_file(again, dialect, was_simulated)
+    summary = judgement.grading.summary
+    facts = {
+        "passed": summary.passed if summary else None,
+        "total": summary.total if summary else None,
+        "judge_seconds": round(judgement.seconds, 3),
+        "judge_tokens": judgement.tokens.total,
+        "judge_cost_usd": judgement.cost_usd,
+        "simulated": bool(job.claim.facts.get("simulated")) or was_simulated,
+    }
+    return settled(Outcome.SCORED, files=files, facts=facts)
+
+
+def _grading_file(grading: Grading, dialect: Dialect, was_simulated: bool) -> bytes:
+    if was_simulated:
+        grading = grading.model_copy(update={"extra": {**grading.extra, "simulated": True}})
+    return to_json(write(grading, dialect))

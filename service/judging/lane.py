@@ -1,0 +1,126 @@
+"""What the half-price lane is made of: requests, shipments, and the store that keeps them.
+
+request    waiting -> sending -> sent -> answered
+              ^         |         |----> returned    errored or expired: asked again in real time
+              +---------+         |
+            over_budget, cancelled
+
+shipment   sending -> sent -> collected           one provider message batch
+              +-----> lost                        it never reached the provider; its requests wait again
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from service.judging.judgement import JudgeAnswer
+from service.judging.request import Slot
+
+
+class RequestState(StrEnum):
+    """Where a request stands."""
+
+    WAITING = "waiting"
+    SENDING = "sending"
+    SENT = "sent"
+    ANSWERED = "answered"
+    RETURNED = "returned"
+    OVER_BUDGET = "over_budget"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True)
+class LaneRequest:
+    """One judgement that may take its time; its body is built again from the run when it is sent."""
+
+    id: str  # the judgement's id
+    run_id: int
+    batch_id: str
+    team: str
+    slot: Slot
+    size: int  # bytes of the body, about
+
+
+@dataclass(frozen=True)
+class LaneEntry:
+    """A request and what became of it."""
+
+    state: RequestState
+    answer: JudgeAnswer | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """One provider message batch, or the intention of one."""
+
+    id: str
+    created_at: float  # by the database's clock
+    request_count: int
+    provider_id: str | None = None
+
+
+@dataclass(frozen=True)
+class LaneSettings:
+    """When a shipment leaves, and how often we ask for it."""
+
+    max_requests: int = 10_000
+    max_bytes: int = 100 * 2**20  # the provider takes 256 MB
+    max_age_seconds: float = 300.0  # the oldest request waits no longer for company
+    poll_seconds: float = 30.0
+    lease_seconds: float = 300.0  # longer than sending a shipment takes
+    clock_skew_seconds: float = 300.0  # between our database and the provider
+    auto_runs: int = 1_000  # a batch with this many runs is large
+
+
+class LaneStore(Protocol):
+    """The lane in the database; every method is one transaction."""
+
+    def offer(self, request: LaneRequest) -> LaneEntry:
+        """Put a request in the lane, or find what became of it."""
+
+    def pack(self, settings: LaneSettings) -> tuple[Shipment, list[LaneRequest]] | None:
+        """Move waiting requests into a new shipment that this caller leases, if it is full or old enough.
+
+        None while another shipment is being sent: two that are stranded at once could be mistaken for each other.
+        """
+
+    def unpack(self, shipment_id: str, request_ids: Iterable[str], state: RequestState, error: str | None) -> None:
+        """Take requests out of a shipment that was not sent yet."""
+
+    def mark_sent(self, shipment_id: str, provider_id: str) -> None:
+        """The provider has it, under this id."""
+
+    def mark_lost(self, shipment_id: str) -> None:
+        """The provider never got it: its requests wait again."""
+
+    def reject_provider(self, shipment_id: str) -> None:
+        """The provider's batch is not this shipment's: remember that, and look for the right one again."""
+
+    def claim_stranded(self, lease_seconds: float) -> list[Shipment]:
+        """Shipments whose sender is gone; leased to this caller."""
+
+    def claim_due(self, settings: LaneSettings) -> list[Shipment]:
+        """Sent shipments that were not looked at for a while; leased to this caller."""
+
+    def taken_providers(self, shipment_id: str) -> set[str]:
+        """Ids of provider batches that cannot be this shipment's: another has them, or it was tried."""
+
+    def requests_of(self, shipment_id: str) -> dict[str, LaneRequest]:
+        """All requests of a shipment, by id."""
+
+    def save_answer(self, request_id: str, answer: JudgeAnswer) -> bool:
+        """Keep an answer; False when the request was settled before."""
+
+    def save_return(self, request_id: str, error: str) -> bool:
+        """The request goes to the realtime lane; False when it was settled before."""
+
+    def mark_collected(self, shipment_id: str) -> None:
+        """Nothing more comes from it."""
+
+    def cancel(self, batch_id: str) -> None:
+        """Requests of a batch are not wanted any more."""
+
+    def claim_unwanted(self) -> list[Shipment]:
+        """Sent shipments without one wanted request, each given once."""

@@ -1,0 +1,202 @@
+"""The half-price lane in the database."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Row, and_, exists, func, insert, not_, select, update
+
+from service.judging.judgement import JudgeAnswer, TokensUsed
+from service.judging.lane import LaneEntry, LaneRequest, LaneSettings, RequestState, Shipment
+from service.judging.request import Slot
+from service.judging.tables import lane_requests, shipments
+from service.storage.clock import Now
+from service.storage.rows import new_id
+from service.storage.store import database_errors
+from service.storage.teams import insert_or_ignore
+
+UNSETTLED = (RequestState.SENDING, RequestState.SENT, RequestState.CANCELLED)
+
+
+class LaneRows:
+    """The LaneStore of an installation."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def offer(self, request: LaneRequest) -> LaneEntry:
+        row = {
+            **{name: getattr(request, name) for name in ("id", "run_id", "batch_id", "team", "size")},
+            "model": request.slot.model,
+            "seat": request.slot.number,
+            "repeat": request.slot.repeat,
+            "state": RequestState.WAITING,
+            "offered_at": Now(),
+        }
+        with database_errors(), self._engine.begin() as connection:
+            connection.execute(insert_or_ignore(connection, lane_requests).values(**row))
+            found = connection.execute(select(lane_requests).where(lane_requests.c.id == request.id)).one()
+        return LaneEntry(RequestState(found.state), _answer(found.answer), found.error)
+
+    def pack(self, settings: LaneSettings) -> tuple[Shipment, list[LaneRequest]] | None:
+        with database_errors(), self._engine.begin() as connection:
+            _one_packer(connection)
+            if connection.execute(select(shipments.c.id).where(shipments.c.state == "sending")).first():
+                return None
+            chosen = _fitting(_waiting(connection, settings.max_requests), settings)
+            if not chosen or not _is_due(connection, chosen, settings):
+                return None
+            shipment_id = new_id()
+            lease = {"lease_until": Now() + settings.lease_seconds, "created_at": Now(), "rejected": []}
+            connection.execute(insert(shipments).values(id=shipment_id, state="sending", **lease))
+            ids = [row.id for row in chosen]
+            _move(connection, ids, state=RequestState.SENDING, shipment_id=shipment_id)
+            created = connection.execute(
+                select(shipments.c.created_at).where(shipments.c.id == shipment_id)
+            ).scalar_one()
+        return Shipment(shipment_id, created, len(ids)), [_request(row) for row in chosen]
+
+    def unpack(self, shipment_id: str, request_ids: Iterable[str], state: RequestState, error: str | None) -> None:
+        with database_errors(), self._engine.begin() as connection:
+            mine = and_(lane_requests.c.shipment_id == shipment_id, lane_requests.c.state == RequestState.SENDING)
+            _move(connection, list(request_ids), mine, state=state, error=error, shipment_id=None)
+
+    def mark_sent(self, shipment_id: str, provider_id: str) -> None:
+        with database_errors(), self._engine.begin() as connection:
+            _set(connection, shipment_id, "sending", state="sent", provider_id=provider_id, polled_at=Now())
+            _all_of(connection, shipment_id, RequestState.SENDING, state=RequestState.SENT)
+
+    def mark_lost(self, shipment_id: str) -> None:
+        with database_errors(), self._engine.begin() as connection:
+            _set(connection, shipment_id, "sending", state="lost")
+            _all_of(connection, shipment_id, RequestState.SENDING, state=RequestState.WAITING, shipment_id=None)
+
+    def reject_provider(self, shipment_id: str) -> None:
+        with database_errors(), self._engine.begin() as connection:
+            row = connection.execute(select(shipments).where(shipments.c.id == shipment_id)).one()
+            rejected = [*row.rejected, row.provider_id]
+            # Its lease is over at once: the next round looks for the right one.
+            changes = {"state": "sending", "provider_id": None, "rejected": rejected, "lease_until": 0.0}
+            _set(connection, shipment_id, "sent", **changes)
+            _all_of(connection, shipment_id, RequestState.SENT, state=RequestState.SENDING)
+
+    def claim_stranded(self, lease_seconds: float) -> list[Shipment]:
+        stranded = and_(shipments.c.state == "sending", shipments.c.lease_until < Now())
+        return self._claim(stranded, lease_until=Now() + lease_seconds)
+
+    def claim_due(self, settings: LaneSettings) -> list[Shipment]:
+        due = and_(shipments.c.state == "sent", shipments.c.polled_at <= Now() - settings.poll_seconds)
+        return self._claim(due, polled_at=Now())
+
+    def claim_unwanted(self) -> list[Shipment]:
+        wanted = and_(lane_requests.c.shipment_id == shipments.c.id, lane_requests.c.state == RequestState.SENT)
+        unwanted = and_(shipments.c.state == "sent", shipments.c.is_cancelled == 0, not_(exists().where(wanted)))
+        return self._claim(unwanted, is_cancelled=1)
+
+    def _claim(self, which: Any, **changes: Any) -> list[Shipment]:
+        """Mark rows and give them: who comes second finds them marked."""
+        with database_errors(), self._engine.begin() as connection:
+            claimed = connection.execute(update(shipments).where(which).values(**changes).returning(shipments)).all()
+            return [_shipment(connection, row) for row in claimed]
+
+    def taken_providers(self, shipment_id: str) -> set[str]:
+        query = select(shipments.c.id, shipments.c.provider_id, shipments.c.rejected)
+        with database_errors(), self._engine.begin() as connection:
+            rows = connection.execute(
+                query.where(shipments.c.provider_id.is_not(None) | (shipments.c.id == shipment_id))
+            )
+            found = rows.all()
+        taken = {row.provider_id for row in found if row.provider_id is not None}
+        return taken | {one for row in found if row.id == shipment_id for one in row.rejected}
+
+    def requests_of(self, shipment_id: str) -> dict[str, LaneRequest]:
+        query = select(lane_requests).where(lane_requests.c.shipment_id == shipment_id)
+        with database_errors(), self._engine.begin() as connection:
+            return {row.id: _request(row) for row in connection.execute(query)}
+
+    def save_answer(self, request_id: str, answer: JudgeAnswer) -> bool:
+        kept = {**asdict(answer), "tokens": answer.tokens.model_dump()}
+        return self._settle(request_id, state=RequestState.ANSWERED, answer=json.dumps(kept))
+
+    def save_return(self, request_id: str, error: str) -> bool:
+        return self._settle(request_id, state=RequestState.RETURNED, error=error)
+
+    def _settle(self, request_id: str, **changes: Any) -> bool:
+        open_ = and_(lane_requests.c.id == request_id, lane_requests.c.state.in_(UNSETTLED))
+        with database_errors(), self._engine.begin() as connection:
+            return bool(connection.execute(update(lane_requests).where(open_).values(**changes)).rowcount)
+
+    def mark_collected(self, shipment_id: str) -> None:
+        with database_errors(), self._engine.begin() as connection:
+            _set(connection, shipment_id, "sent", state="collected")
+
+    def cancel(self, batch_id: str) -> None:
+        live = (RequestState.WAITING, RequestState.SENT)
+        mine = and_(lane_requests.c.batch_id == batch_id, lane_requests.c.state.in_(live))
+        with database_errors(), self._engine.begin() as connection:
+            connection.execute(update(lane_requests).where(mine).values(state=RequestState.CANCELLED))
+
+
+def _one_packer(connection: Connection) -> None:
+    """Two that pack at once would both see no shipment being sent. SQLite has one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(0x6A756467)))
+
+
+def _waiting(connection: Connection, most: int) -> list[Row[Any]]:
+    query = select(lane_requests).where(lane_requests.c.state == RequestState.WAITING)
+    return list(connection.execute(query.order_by(lane_requests.c.offered_at, lane_requests.c.id).limit(most)))
+
+
+def _fitting(rows: list[Row[Any]], settings: LaneSettings) -> list[Row[Any]]:
+    """As many as fit, the oldest first; one that is too large for any shipment goes alone."""
+    size = 0
+    chosen: list[Row[Any]] = []
+    for row in rows:
+        size += row.size
+        if chosen and size > settings.max_bytes:
+            break
+        chosen.append(row)
+    return chosen
+
+
+def _is_due(connection: Connection, chosen: list[Row[Any]], settings: LaneSettings) -> bool:
+    """Whether a shipment is full, or its oldest request has waited long enough."""
+    is_full = len(chosen) >= settings.max_requests or sum(row.size for row in chosen) >= settings.max_bytes
+    waited: float = connection.execute(select(Now() - chosen[0].offered_at)).scalar_one()
+    return is_full or waited >= settings.max_age_seconds
+
+
+def _move(connection: Connection, ids: list[str], *where: Any, **changes: Any) -> None:
+    for start in range(0, len(ids), 500):
+        some = lane_requests.c.id.in_(ids[start : start + 500])
+        connection.execute(update(lane_requests).where(some, *where).values(**changes))
+
+
+def _set(connection: Connection, shipment_id: str, state_before: str, **changes: Any) -> None:
+    which = and_(shipments.c.id == shipment_id, shipments.c.state == state_before)
+    connection.execute(update(shipments).where(which).values(**changes))
+
+
+def _all_of(connection: Connection, shipment: str, state_before: RequestState, **changes: Any) -> None:
+    which = and_(lane_requests.c.shipment_id == shipment, lane_requests.c.state == state_before)
+    connection.execute(update(lane_requests).where(which).values(**changes))
+
+
+def _shipment(connection: Connection, row: Row[Any]) -> Shipment:
+    query = select(func.count()).select_from(lane_requests).where(lane_requests.c.shipment_id == row.id)
+    count: int = connection.execute(query).scalar_one()
+    return Shipment(row.id, row.created_at, count, row.provider_id)
+
+
+def _request(row: Row[Any]) -> LaneRequest:
+    slot = Slot(row.model, row.seat, row.repeat)
+    return LaneRequest(row.id, row.run_id, row.batch_id, row.team, slot, row.size)
+
+
+def _answer(text: str | None) -> JudgeAnswer | None:
+    if text is None:
+        return None
+    kept = json.loads(text)
+    return JudgeAnswer(**{**kept, "tokens": TokensUsed.model_validate(kept["tokens"])})

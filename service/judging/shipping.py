@@ -1,0 +1,195 @@
+"""Sending and collecting shipments of the half-price lane.
+
+Creating a message batch cannot be repeated safely: the provider knows no idempotency key. So the shipment is written
+down before it is sent. If its sender dies before the provider's id is written down, the next one looks through the
+provider's recent batches for one that nobody knows and that has as many requests, and takes it for ours; when its
+results come, their ids prove it. Only if there is none are the requests sent again. Collecting is safe to repeat.
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+from schemas.states import Outcome
+from service import log
+from service.errors import StageFailed, Unavailable
+from service.judging.judgement import JudgeAnswer
+from service.judging.lane import LaneRequest, LaneSettings, LaneStore, RequestState, Shipment
+from service.judging.request import JudgeRequest
+from service.limits.budgets import OverBudget
+from service.limits.port import RetryLater
+
+
+class ProviderState(Protocol):
+    """Where a provider's batch stands."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def has_ended(self) -> bool: ...
+    @property
+    def counts(self) -> Mapping[str, int]: ...
+    @property
+    def created_at(self) -> str: ...
+
+
+class ProviderResult(Protocol):
+    """What became of one request at the provider."""
+
+    @property
+    def custom_id(self) -> str: ...
+    @property
+    def answer(self) -> Any: ...
+    @property
+    def error(self) -> str | None: ...
+
+
+class Provider(Protocol):
+    """The provider's message batches."""
+
+    def create(self, requests: Mapping[str, Mapping[str, Any]]) -> ProviderState: ...
+    def retrieve(self, lane_id: str) -> ProviderState: ...
+    def recent(self, limit: int = 20) -> Iterable[ProviderState]: ...
+    def cancel(self, lane_id: str) -> ProviderState: ...
+    def results(self, lane_id: str, models: Mapping[str, str]) -> Iterator[ProviderResult]: ...
+
+
+class LaneBudget(Protocol):
+    """What the lane spends."""
+
+    def reserve(self, request: LaneRequest, body: JudgeRequest) -> None:
+        """Before it is sent; repeating is safe; raises OverBudget or RetryLater."""
+
+    def correct(self, request: LaneRequest, answer: JudgeAnswer | None) -> None:
+        """After it came back, with or without an answer."""
+
+
+Load = Callable[[LaneRequest], JudgeRequest]  # builds a request's body again; raises StageFailed if it cannot
+Read = Callable[[Any], JudgeAnswer]  # a provider's answer in the judge's words
+Wake = Callable[[list[int]], None]  # runs whose judgements came: look at them now
+
+
+class Shipping:
+    """What the control task does with the lane; any number of processes may do it at once."""
+
+    def __init__(
+        self,
+        store: LaneStore,
+        provider: Provider,
+        load: Load,
+        read: Read,
+        budget: LaneBudget,
+        wake: Wake,
+        settings: LaneSettings | None = None,
+    ) -> None:
+        self._store = store
+        self._provider = provider
+        self._load = load
+        self._read = read
+        self._budget = budget
+        self._wake = wake
+        self._settings = settings or LaneSettings()
+
+    def step(self) -> None:
+        """One round: find what was stranded, send what is full or old, collect what ended, cancel what nobody wants."""
+        for shipment in self._store.claim_stranded(self._settings.lease_seconds):
+            self._patiently(self._find, shipment)
+        while (packed := self._store.pack(self._settings)) and self._goes_out(*packed):
+            continue
+        for shipment in self._store.claim_due(self._settings):
+            self._patiently(self._collect, shipment)
+        for shipment in self._store.claim_unwanted():
+            self._patiently(self._cancel, shipment)
+
+    def _patiently(self, work: Callable[[Shipment], None], shipment: Shipment) -> None:
+        """The provider being away stops one shipment, not the round; the lease brings it back."""
+        try:
+            work(shipment)
+        except Unavailable as error:
+            log.warning("shipment waits", shipment=shipment.id, reason=str(error))
+
+    def _goes_out(self, shipment: Shipment, requests: list[LaneRequest]) -> bool:
+        """Whether anything was sent: requests that must wait would be packed again and again."""
+        bodies = {request.id: body for request in requests if (body := self._body(shipment, request))}
+        if not bodies:
+            self._store.mark_lost(shipment.id)
+            return False
+        self._patiently(functools.partial(self._send, bodies), shipment)
+        return True
+
+    def _cancel(self, shipment: Shipment) -> None:
+        self._provider.cancel(str(shipment.provider_id))
+
+    def _send(self, bodies: dict[str, JudgeRequest], shipment: Shipment) -> None:
+        try:
+            state = self._provider.create({id_: body.params() for id_, body in bodies.items()})
+        except StageFailed as refused:
+            # A refusal is an answer: nothing was created.
+            self._store.unpack(shipment.id, bodies, RequestState.RETURNED, str(refused))
+            self._store.mark_lost(shipment.id)
+            return
+        self._store.mark_sent(shipment.id, state.id)
+        log.info("shipment sent", shipment=shipment.id, provider=state.id, requests=len(bodies))
+
+    def _body(self, shipment: Shipment, request: LaneRequest) -> JudgeRequest | None:
+        """The body, paid for in advance; None when the request does not go with this shipment."""
+        try:
+            body = self._load(request)
+            if body.id != request.id:
+                raise StageFailed(
+                    Outcome.JUDGE_ERROR, f"the material of judgement {request.id[:12]} has changed meanwhile"
+                )
+            self._budget.reserve(request, body)
+        except OverBudget as over:
+            self._store.unpack(shipment.id, [request.id], RequestState.OVER_BUDGET, str(over))
+        except RetryLater:
+            self._store.unpack(shipment.id, [request.id], RequestState.WAITING, None)
+        except StageFailed as failure:
+            self._store.unpack(shipment.id, [request.id], RequestState.RETURNED, str(failure))
+        else:
+            return body
+        return None
+
+    def _find(self, shipment: Shipment) -> None:
+        """Its sender died before it wrote down the provider's id: did the provider get it?"""
+        taken = self._store.taken_providers(shipment.id)
+        earliest = shipment.created_at - self._settings.clock_skew_seconds
+        for state in self._provider.recent(100):
+            is_new = state.id not in taken and moment(state.created_at) >= earliest
+            if is_new and sum(state.counts.values()) == shipment.request_count:
+                self._store.mark_sent(shipment.id, state.id)
+                log.warning("shipment found at the provider", shipment=shipment.id, provider=state.id)
+                return
+        self._store.mark_lost(shipment.id)
+        log.warning("shipment never left, its requests wait again", shipment=shipment.id)
+
+    def _collect(self, shipment: Shipment) -> None:
+        if not self._provider.retrieve(str(shipment.provider_id)).has_ended:
+            return
+        requests = self._store.requests_of(shipment.id)
+        models = {id_: request.slot.model for id_, request in requests.items()}
+        results = {result.custom_id: result for result in self._provider.results(str(shipment.provider_id), models)}
+        if not results.keys() <= requests.keys():
+            self._store.reject_provider(shipment.id)
+            log.warning("provider batch is not ours", shipment=shipment.id, provider=shipment.provider_id)
+            return
+        for id_, request in requests.items():
+            self._settle(request, results.get(id_))
+        self._store.mark_collected(shipment.id)
+        self._wake(sorted({request.run_id for request in requests.values()}))
+        log.info("shipment collected", shipment=shipment.id, results=len(results), requests=len(requests))
+
+    def _settle(self, request: LaneRequest, result: ProviderResult | None) -> None:
+        """Keep one result; what was kept before is left alone."""
+        if result is not None and result.answer is not None:
+            answer = self._read(result.answer)
+            if self._store.save_answer(request.id, answer):
+                self._budget.correct(request, answer)
+        elif self._store.save_return(request.id, (result.error if result else None) or "no result"):
+            self._budget.correct(request, None)
+
+
+def moment(text: str) -> float:
+    """Seconds since 1970."""
+    return datetime.fromisoformat(text).timestamp()

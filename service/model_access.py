@@ -1,0 +1,121 @@
+"""The model client of a process with everything around it: limiter, budgets and ledger."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from service.jobs import Remembered
+from service.limits.budgets import Account, Budgets, Spend, batch_account, month_account
+from service.limits.gate import Gate
+from service.limits.hook import CallFacts, LimitsHook
+from service.limits.memory import MemoryLimiter
+from service.limits.memory_budgets import MemoryBudgets
+from service.limits.port import Limiter, Policy, Rate
+from service.limits.shared import RedisLimiter
+from service.limits.shared_budgets import RedisBudgets
+from service.models import ClientSettings, ModelCall, ModelClient, Tokens
+from service.models.prices import known_prices
+from service.settings import Settings
+from service.storage.rows import BatchRow
+from service.storage.store import Store
+
+
+def open_models(settings: Settings, store: Store, concurrency: int) -> ModelClient:
+    """A client whose every request is limited, paid for and written down."""
+    limiter, budgets = _shared_parts(settings, store) if _has_redis(settings) else _own_parts(settings, store)
+    prices = known_prices()
+    accounts = Accounts(settings, store)
+    hook = LimitsHook(
+        Gate(limiter), budgets, accounts, lambda model, read, said: prices.cost(model, Tokens(read, said))
+    )
+    key = settings.anthropic_api_key.get_secret_value() if settings.anthropic_api_key else None
+    client = ClientSettings(api_key=key, base_url=settings.anthropic_base_url, concurrency=concurrency)
+    return ModelClient(client, [hook], StoredLedger(store), prices)
+
+
+def _policy(settings: Settings) -> Policy:
+    return Policy(rates={model: Rate(**limits) for model, limits in settings.rates.items()})
+
+
+def _has_redis(settings: Settings) -> bool:
+    return (settings.broker_url or "").startswith("redis")
+
+
+def _shared_parts(settings: Settings, store: Store) -> tuple[Limiter, Budgets]:
+    from redis import Redis
+
+    redis: Any = Redis.from_url(settings.broker_url or "", socket_connect_timeout=3, socket_timeout=5)
+    return RedisLimiter(redis, _policy(settings)), RedisBudgets(redis, Spent(store))
+
+
+def _own_parts(settings: Settings, store: Store) -> tuple[Limiter, Budgets]:
+    return MemoryLimiter(_policy(settings)), MemoryBudgets(Spent(store))
+
+
+class Spent:
+    """What an account has spent according to the ledger; asked when the limiter's memory of it is gone."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __call__(self, account: str) -> Spend:
+        kind, _, rest = account.partition(":")
+        if kind == "batch":
+            return Spend(*self._store.ledger.spent_by_batch(rest))
+        team, _, month = rest.rpartition(":")
+        first = datetime.strptime(month, "%Y-%m").replace(tzinfo=UTC)
+        following = first.replace(year=first.year + first.month // 12, month=first.month % 12 + 1)
+        return Spend(*self._store.ledger.spent_by_team(team, first.timestamp(), following.timestamp()))
+
+
+class Accounts:
+    """The budgets a call is charged to: its batch's and its team's month."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self._settings = settings
+        self._store = store
+        self._batches: Remembered[BatchRow | None] = Remembered(200)
+
+    def __call__(self, call: CallFacts) -> Sequence[Account]:
+        accounts = [self._month(call.team)]
+        if call.batch_id:
+            batch = self._batches.get(call.batch_id, lambda: self._store.batches.one(call.batch_id or ""))
+            if batch:
+                limits = (batch.setting("max_cost_usd"), batch.setting("max_tokens"))
+                accounts.append(batch_account(batch.id, *limits))
+        return [one for one in accounts if one.max_cost_usd is not None or one.max_tokens is not None]
+
+    def _month(self, team: str) -> Account:
+        limits = (self._settings.team_month_max_cost_usd, self._settings.team_month_max_tokens)
+        return month_account(team, datetime.now(UTC), *limits)
+
+
+class StoredLedger:
+    """Writes every call into the database; safe for many threads."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def record(self, call: ModelCall) -> None:
+        tokens = call.tokens
+        self._store.ledger.add(
+            {
+                "team_id": call.team,
+                "batch_id": call.batch_id,
+                "run_id": call.run_id,
+                "purpose": call.purpose,
+                "model": call.model,
+                "answered_by": call.answered_by,
+                "input_tokens": tokens.input if tokens else None,
+                "output_tokens": tokens.output if tokens else None,
+                "cache_read_tokens": tokens.cache_read if tokens else None,
+                "cache_write_tokens": tokens.cache_write if tokens else None,
+                "cost_usd": call.cost_usd,
+                "seconds": call.seconds,
+                "request_id": call.request_id,
+                "simulated": int(call.simulated),
+                "attempts": call.attempts,
+                "lane": call.lane,
+                "error": call.error,
+            }
+        )

@@ -1,0 +1,146 @@
+"""Message batches: half the price, within a day. Thin: who sends what when is decided elsewhere."""
+
+import json
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from service.errors import AssayError
+from service.limits.port import Purpose
+from service.models.attempts import tokens_of
+from service.models.client import Connection
+from service.models.failures import failure_of
+from service.models.port import Answer, Call
+from service.models.prices import Prices
+
+TIMEOUT_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class LaneState:
+    """Where a message batch stands."""
+
+    id: str
+    has_ended: bool
+    is_cancelling: bool
+    counts: Mapping[str, int]  # processing, succeeded, errored, canceled, expired
+    created_at: str
+
+
+@dataclass(frozen=True)
+class LaneResult:
+    """What became of one request: an answer, or why there is none."""
+
+    custom_id: str
+    answer: Answer | None
+    error: str | None = None  # "errored: …", "canceled", "expired"
+
+
+class Lane:
+    """The half-price lane of a client's connection. Errors are those of a call; nothing is tried again here.
+
+    Creating is not safe to repeat: after an error without an answer, look through `recent` before sending again.
+    """
+
+    def __init__(self, connection: Connection, prices: Prices, team: str = "default") -> None:
+        self._connection = connection
+        self._prices = prices
+        self._team = team
+
+    def create(self, requests: Mapping[str, Mapping[str, Any]]) -> LaneState:
+        """Send requests, bodies by custom id."""
+
+        async def work() -> Any:
+            client = await self._connection.client()
+            wanted: Any = [{"custom_id": name, "params": dict(params)} for name, params in requests.items()]
+            return await client.messages.batches.create(requests=wanted, timeout=TIMEOUT_SECONDS)
+
+        return _state(self._run(work()))
+
+    def retrieve(self, lane_id: str) -> LaneState:
+        """Where a batch stands."""
+
+        async def work() -> Any:
+            client = await self._connection.client()
+            return await client.messages.batches.retrieve(lane_id, timeout=TIMEOUT_SECONDS)
+
+        return _state(self._run(work()))
+
+    def recent(self, limit: int = 20) -> list[LaneState]:
+        """The newest batches of this key, newest first."""
+
+        async def work() -> Any:
+            client = await self._connection.client()
+            return (await client.messages.batches.list(limit=limit, timeout=TIMEOUT_SECONDS)).data
+
+        return [_state(batch) for batch in self._run(work())]
+
+    def cancel(self, lane_id: str) -> LaneState:
+        """Ask for the end of a batch."""
+
+        async def work() -> Any:
+            client = await self._connection.client()
+            return await client.messages.batches.cancel(lane_id, timeout=TIMEOUT_SECONDS)
+
+        return _state(self._run(work()))
+
+    def results(self, lane_id: str, models: Mapping[str, str]) -> Iterator[LaneResult]:
+        """The results of an ended batch, in no order; `models` names the model asked by custom id, for the price."""
+
+        async def work() -> Any:
+            client = await self._connection.client()
+            answer = await client.messages.batches.with_raw_response.results(lane_id, timeout=TIMEOUT_SECONDS)
+            return await answer.read(), answer.headers.get("x-assay-simulated") == "1"
+
+        body, simulated = self._run(work())
+        for line in body.splitlines():
+            if line.strip():
+                yield self._result(json.loads(line), models, simulated)
+
+    def _result(self, line: dict[str, Any], models: Mapping[str, str], simulated: bool) -> LaneResult:
+        result = line["result"]
+        if result["type"] != "succeeded":
+            told = ((result.get("error") or {}).get("error") or {}).get("message")
+            return LaneResult(line["custom_id"], None, f"{result['type']}: {told}" if told else result["type"])
+        message = result["message"]
+        tokens = tokens_of(message["usage"])
+        answer = Answer(
+            id=message["id"],
+            model=message["model"],
+            content=tuple(message["content"]),
+            stop_reason=message["stop_reason"],
+            tokens=tokens,
+            cost_usd=self._prices.cost(models.get(line["custom_id"], message["model"]), tokens, "batch"),
+            seconds=0.0,
+            request_id=None,
+            simulated=simulated,
+            stop_details=message.get("stop_details"),
+        )
+        return LaneResult(line["custom_id"], answer)
+
+    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        try:
+            return self._connection.background.run(work)
+        except AssayError:
+            raise
+        except Exception as error:
+            failure = failure_of(error)
+            if failure is None:
+                raise
+            asked = Call({"model": "message batches", "max_tokens": 0}, Purpose.JUDGE, team=self._team)
+            raise failure.as_error(asked) from error
+
+
+def _state(batch: Any) -> LaneState:
+    return LaneState(
+        id=batch.id,
+        has_ended=batch.processing_status == "ended",
+        is_cancelling=batch.processing_status == "canceling",
+        counts=batch.request_counts.to_dict(),
+        created_at=batch.created_at.isoformat(),
+    )
+
+
+def by_custom_id(results: Sequence[LaneResult]) -> dict[str, LaneResult]:
+    """Results as a table."""
+    return {result.custom_id: result for result in results}

@@ -1,0 +1,130 @@
+"""Proof that a run's arm was what it claims: the control arm had no skill, the treatment arm shows whether it used it.
+
+A canary is a word that stands nowhere but in the staged skill of this batch. Where it shows up, the skill was read.
+It is a comment at the end of SKILL.md; runners that can, take it out again before the model sees it.
+"""
+
+import hashlib
+import posixpath
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from schemas.states import Outcome
+from service.errors import StageFailed
+from service.sandbox.reader import CannotRead, Caps, Reader, shown
+
+_PLANTED = re.compile(r"\n?<!-- assay-canary-[0-9a-f]{24} -->\n?")
+_LEAST_BYTES = 64  # smaller files are alike by chance
+_COMMON_NAMES = ("license", "licence", "copying", "notice")
+_SCAN = Caps(entries=50_000, file_bytes=16 * 2**20)
+
+
+def canary_of(batch_id: str) -> str:
+    """The canary of a batch; the same in every worker."""
+    return "assay-canary-" + hashlib.sha256(f"canary:{batch_id}".encode()).hexdigest()[:24]
+
+
+def plant(skill: Path, canary: str) -> None:
+    """Put the canary into a staged skill; planting twice changes nothing."""
+    page = skill / "SKILL.md"
+    text = page.read_text(encoding="utf-8", errors="surrogateescape")
+    if canary not in text:
+        page.write_text(f"{text}\n<!-- {canary} -->\n", encoding="utf-8", errors="surrogateescape")
+
+
+def without_canary(text: str) -> str:
+    """A text as it was before the planting."""
+    return _PLANTED.sub("\n", text) if "assay-canary-" in text else text
+
+
+def file_digests(skill: Path, leave_out: Iterable[str] = ()) -> dict[str, str]:
+    """sha256 of each telling file of a skill, with its path; the values of `leave_out` (inputs) tell nothing."""
+    ignored = set(leave_out)
+    reader = Reader(skill, _SCAN)
+    found: dict[str, str] = {}
+    for path in reader.listing.files:
+        data = reader.read_bytes(path)
+        digest = hashlib.sha256(data).hexdigest()
+        common = posixpath.basename(path).lower().startswith(_COMMON_NAMES)
+        if len(data) >= _LEAST_BYTES and not common and digest not in ignored:
+            found[digest] = path
+    return found
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One run's arm, to be proven before and after. `absent` are digests of files a control arm must not hold."""
+
+    canary: str
+    has_skill: bool
+    absent: Mapping[str, str]  # sha256 -> path in the skill
+
+    def check_before(self, folder: Path) -> None:
+        """Look through everything the agent will be able to see; raises StageFailed (contaminated)."""
+        if not self.has_skill:
+            self._scan(folder, "before the run")
+
+    def check_after(self, folder: Path, *texts: str | bytes) -> None:
+        """Look through what the agent left behind and what was said; raises StageFailed (contaminated)."""
+        if self.has_skill:
+            return
+        for text in texts:
+            if (self.canary.encode() in text) if isinstance(text, bytes) else (self.canary in text):
+                raise contaminated("the skill's canary is in the transcript")
+        self._scan(folder, "after the run")
+
+    def _scan(self, folder: Path, when: str) -> None:
+        reader = Reader(folder, _SCAN)
+        for path in reader.listing.files:
+            try:
+                data = reader.read_bytes(path)
+            except CannotRead:
+                continue  # larger than any file of a skill may be
+            twin = self.absent.get(hashlib.sha256(data).hexdigest())
+            if twin is not None:
+                raise contaminated(f"{shown(path)} is a copy of the skill's {twin} {when}")
+            if self.canary.encode() in data:
+                raise contaminated(f"{shown(path)} holds the skill's canary {when}")
+
+
+def contaminated(what: str) -> StageFailed:
+    """The control arm was none."""
+    return StageFailed(Outcome.CONTAMINATED, f"the control arm was not without the skill: {what}")
+
+
+class SkillWatch:
+    """Notes which files of the skill an agent opened, from what it asked and what it was answered."""
+
+    def __init__(self, skill_directory: str | None, files: Iterable[str], canary: str) -> None:
+        self._directory = skill_directory.rstrip("/") if skill_directory else None
+        self._files = frozenset(files)
+        self._canary = canary
+        self._opened: set[str] = set()
+        self.saw_canary = False
+
+    def see(self, asked: str, answered: str, is_error: bool = False) -> None:
+        """One tool use: the paths and commands asked for, and the raw answer."""
+        if self._canary in answered or self._canary in asked:
+            self.saw_canary = True
+            self._opened.add("SKILL.md")
+        if self._directory is None or is_error:
+            return
+        for found in re.findall(re.escape(self._directory) + r"/([\w./+-]+)", asked):
+            if found.rstrip(".") in self._files:
+                self._opened.add(found.rstrip("."))
+
+    def opened(self, path: str) -> None:
+        """A file of the skill was opened for certain."""
+        self._opened.add(path)
+
+    @property
+    def files_read(self) -> tuple[str, ...]:
+        """The skill's files that were opened."""
+        return tuple(sorted(self._opened))
+
+    @property
+    def used(self) -> bool:
+        """Whether the skill was opened at all."""
+        return bool(self._opened)

@@ -1,0 +1,152 @@
+"""Runs any program as the agent: prompt on stdin and in a file, everything else in environment variables.
+
+The program's working folder is the run's workspace. It finds there the case's input files, and what it leaves there
+is the run's output. It gets
+
+    ASSAY_PROMPT_FILE    the prompt, also on stdin
+    ASSAY_SKILL_DIR      the skill's folder; unset in an arm without a skill
+    ASSAY_INPUT_FILES    the names of the input files, one a line
+    ASSAY_MODEL          the executor model, if one is set
+    ASSAY_RESULT_FILE    may be written: a JSON object with `transcript`, `usage`, `tool_calls`, `cost_usd`, ...
+    ASSAY_BATCH, ASSAY_CASE, ASSAY_CONFIGURATION, ASSAY_RUN   which run this is
+
+and nothing else of the worker's environment. The same JSON object may instead be the last line of its output.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from schemas.metrics import Metrics
+from schemas.states import Outcome
+from service.errors import BadInput, StageFailed
+from service.runners.port import Assignment, Execution, Usage
+from service.sandbox.port import WORKSPACE, Command, Finished, Mount, Sandbox
+
+RESULT_FILE = ".assay-result.json"
+_MAX_RESULT_BYTES = 1 << 20
+_KINDS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+
+
+class CommandRunner:
+    """The runner `command`."""
+
+    name = "command"
+
+    def __init__(self, sandbox: Sandbox, network: bool = False) -> None:
+        self._sandbox = sandbox
+        self._network = network
+
+    def run(self, assignment: Assignment) -> Execution:
+        if not assignment.command:
+            raise BadInput("the command runner needs a program; set ASSAY_COMMAND or pass --command")
+        finished = self._sandbox.run(self._command(assignment))
+        words = finished.output.decode("utf-8", "replace")
+        result = _take_result(assignment.workspace, words)
+        transcript = _transcript(assignment, words, result)
+        _refuse_failure(finished, words, transcript)
+        return _execution(finished, transcript, result, self._sandbox.tier)
+
+    def _command(self, assignment: Assignment) -> Command:
+        prompt_file = assignment.workspace.parent / "prompt.md"
+        prompt_file.write_text(assignment.prompt, encoding="utf-8")
+        mounts = [Mount(prompt_file, "/assay/prompt.md"), *_programs(assignment.command)]
+        if assignment.skill:
+            mounts.append(Mount(assignment.skill.folder, "/assay/skill"))
+        return Command(
+            argv=assignment.command,
+            workspace=assignment.workspace,
+            mounts=tuple(mounts),
+            env=self._environment(assignment, prompt_file),
+            stdin=assignment.prompt.encode(),
+            timeout_seconds=assignment.timeout_seconds,
+            network=self._network,
+        )
+
+    def _environment(self, assignment: Assignment, prompt_file: Path) -> dict[str, str]:
+        place = self._sandbox.place
+        given = {
+            "ASSAY_PROMPT_FILE": place(prompt_file, "/assay/prompt.md"),
+            "ASSAY_RESULT_FILE": place(assignment.workspace / RESULT_FILE, f"{WORKSPACE}/{RESULT_FILE}"),
+            "ASSAY_INPUT_FILES": "\n".join(assignment.inputs),
+            "ASSAY_BATCH": assignment.batch_id,
+            "ASSAY_CASE": str(assignment.case_id),
+            "ASSAY_CONFIGURATION": assignment.configuration,
+            "ASSAY_RUN": str(assignment.run_number),
+        }
+        if assignment.skill:
+            given["ASSAY_SKILL_DIR"] = place(assignment.skill.folder, "/assay/skill")
+        if assignment.model:
+            given["ASSAY_MODEL"] = assignment.model
+        return given
+
+
+def _programs(argv: tuple[str, ...]) -> list[Mount]:
+    """Files of the host that the command line names by their full path, shown at the same place."""
+    named = [Path(part) for part in argv if part.startswith("/") and Path(part).exists()]
+    return [Mount(path, str(path)) for path in named if Path("/usr") not in path.parents]
+
+
+def _take_result(workspace: Path, words: str) -> dict[str, Any]:
+    """What the program says about itself, from its file or its last line; the file is no output."""
+    path = workspace / RESULT_FILE
+    text = ""
+    if path.is_file() and not path.is_symlink():
+        text = path.read_text(encoding="utf-8", errors="replace") if path.stat().st_size <= _MAX_RESULT_BYTES else ""
+        path.unlink()
+    elif words.rstrip().endswith("}"):
+        text = words.rstrip().rsplit("\n", 1)[-1]
+    try:
+        result = json.loads(text)
+    except ValueError:
+        return {}
+    return result if isinstance(result, dict) else {}
+
+
+def _transcript(assignment: Assignment, words: str, result: Mapping[str, Any]) -> str:
+    told = result.get("transcript")
+    body = told if isinstance(told, str) else words
+    return f"## Eval Prompt\n\n{assignment.prompt}\n\n## Execution\n\n{body.strip()}\n"
+
+
+def _refuse_failure(finished: Finished, words: str, transcript: str) -> None:
+    files = {"transcript.md": transcript.encode()}
+    if finished.timed_out:
+        raise StageFailed(Outcome.TIMEOUT, f"the command was stopped after {finished.seconds:.0f} s", files)
+    if finished.stopped_by:
+        raise StageFailed(Outcome.EXECUTOR_ERROR, f"the command was stopped: {finished.stopped_by} limit", files)
+    if finished.exit_code:
+        last = words.strip().rsplit("\n", 1)[-1][:200]
+        raise StageFailed(Outcome.EXECUTOR_ERROR, f"the command ended with code {finished.exit_code}: {last}", files)
+
+
+def _execution(finished: Finished, transcript: str, result: Mapping[str, Any], tier: str) -> Execution:
+    tools = _counts(result.get("tool_calls"))
+    usage = _counts(result.get("usage"))
+    cost = result.get("cost_usd")
+    return Execution(
+        transcript=transcript,
+        metrics=Metrics(
+            tool_calls=tools,
+            total_tool_calls=sum(tools.values()),
+            total_steps=_count(result.get("total_steps")) or 1,
+            errors_encountered=_count(result.get("errors_encountered")) or 0,
+        ),
+        seconds=finished.seconds,
+        usage=Usage(**{kind: usage.get(kind) for kind in _KINDS}),
+        cost_usd=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None,
+        model=result["model"] if isinstance(result.get("model"), str) else None,
+        simulated=result.get("simulated") is True,
+        skill_used=result["skill_used"] if isinstance(result.get("skill_used"), bool) else None,
+        sandbox_tier=tier,
+    )
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _counts(value: Any) -> dict[str, int]:
+    entries = value.items() if isinstance(value, dict) else ()
+    return {str(name): count for name, raw in entries if (count := _count(raw)) is not None}

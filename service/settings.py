@@ -1,0 +1,111 @@
+"""Every knob of an installation, once. Nothing else reads the environment."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from service.errors import BadInput
+
+
+class Settings(BaseSettings):
+    """What an installation may set, as ASSAY_<NAME>; a file .env is not read."""
+
+    model_config = SettingsConfigDict(env_prefix="ASSAY_", frozen=True, extra="ignore")
+
+    # where things are
+    data: Path = Field(Path(".assay"), description="the data folder: database, artifacts and workspaces by default")
+    database_url: str | None = Field(None, description="PostgreSQL for a fleet; SQLite in the data folder if unset")
+    broker_url: str | None = Field(None, description="Redis or RabbitMQ for a fleet; inside the process if unset")
+    artifacts: Literal["filesystem", "database"] = Field("filesystem", description="where artifacts are kept")
+    artifact_folder: Path | None = Field(None, description="artifacts on a shared mount; in the data folder if unset")
+    artifact_max_bytes: int = Field(64 * 2**20, gt=0, description="the largest artifact that is kept")
+    run_max_bytes: int = Field(256 * 2**20, gt=0, description="all outputs of a run together")
+    run_max_files: int = Field(2_000, gt=0, description="how many output files of a run are kept")
+
+    # defaults of a batch; the suite's eval_config and the submit override them
+    runs_per_eval: int = Field(3, ge=1, le=1_000, description="runs per case and configuration")
+    structural_gate: bool = Field(True, description="a failed critical structural expectation skips the judge")
+    baseline_comparison: bool = Field(True, description="also run every case without the skill")
+    executor_model: str | None = Field(None, description="model of the executor")
+    judge_model: str | None = Field(None, description="model of the judge")
+    judge_models: list[str] | None = Field(None, description="a panel of judges instead of one, as a JSON list")
+    allow_self_judge: bool = Field(False, description="the executor's model may judge its own work")
+    rejudge_share: float = Field(0.1, ge=0, le=1, description="share of runs judged once more, to measure the judge")
+    max_cost_usd: float | None = Field(None, gt=0, description="what a batch may cost")
+    max_tokens: int | None = Field(None, gt=0, description="what a batch may use")
+    runner: str | None = Field(None, description="command, messages or claude_code; by what else is set if unset")
+    command: str | None = Field(None, description="program of the command runner, split as a shell would")
+
+    # the pipeline
+    window: int = Field(
+        256, ge=1, description="runs open at once over all batches; about twice the slots of all workers"
+    )
+    lease_seconds: float = Field(30.0, gt=0, description="how long a silent worker keeps a run")
+    heartbeat_seconds: float = Field(5.0, gt=0, description="how often a worker says it still works")
+    sweep_seconds: float = Field(1.0, gt=0, description="how often recovery looks around")
+    overtaken_seconds: float = Field(5.0, gt=0, description="a message overtaken by this much counts as lost")
+    max_attempts: int = Field(5, ge=1, description="claims of one stage before a run settles as infra_error")
+    execute_timeout_seconds: float = Field(600.0, gt=0, description="deadline of one execution")
+    check_timeout_seconds: float = Field(120.0, gt=0, description="deadline of one check")
+    judge_timeout_seconds: float = Field(300.0, gt=0, description="deadline of one judgement")
+    grace_seconds: float = Field(20.0, ge=0, description="how long a stopping worker lets its runs end")
+
+    # models
+    rates: dict[str, dict[str, int]] = Field(
+        default_factory=dict, description="requests, input_tokens, output_tokens per minute by model, as JSON"
+    )
+    team_month_max_cost_usd: float | None = Field(None, gt=0, description="what a team may spend in a month")
+    team_month_max_tokens: int | None = Field(None, gt=0, description="what a team may use in a month")
+    judge_file_max_bytes: int = Field(8 * 2**20, gt=0, description="larger outputs are named to the judge, not shown")
+
+    # worker roles
+    executor_concurrency: int = Field(16, ge=1, description="executions at once in one executor process")
+    checker_concurrency: int = Field(2, ge=1, description="checks at once in one checker process")
+    judge_concurrency: int = Field(64, ge=1, description="judgements at once in one judge process")
+    aggregator_concurrency: int = Field(2, ge=1, description="aggregates at once in one aggregator process")
+
+    # safety
+    command_network: bool = Field(False, description="the command runner may use the network")
+    sandbox: Literal["bwrap", "landlock", "none", "best"] = Field("bwrap", description="how commands are confined")
+
+    # who
+    team: str = Field("default", description="the team of local commands")
+    anthropic_api_key: SecretStr | None = Field(None, validation_alias="ANTHROPIC_API_KEY", description="model access")
+    anthropic_base_url: str | None = Field(None, validation_alias="ANTHROPIC_BASE_URL", description="a gateway")
+
+    # what people see
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="how much is logged")
+    log_format: Literal["text", "json"] = Field("text", description="json for machines")
+
+    @property
+    def database(self) -> str:
+        """The database's URL, whichever was chosen."""
+        return self.database_url or f"sqlite:///{(self.data / 'assay.db').resolve()}"
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether API, workers and broker share one process."""
+        return self.broker_url is None
+
+    @property
+    def artifact_root(self) -> Path:
+        """Where the filesystem store keeps artifacts."""
+        return self.artifact_folder or self.data / "artifacts"
+
+
+def load_settings(**said: object) -> Settings:
+    """Settings from the environment, with what a command line said on top; a wrong one is one sentence."""
+    try:
+        return Settings(**{name: value for name, value in said.items() if value is not None})  # type: ignore[arg-type]
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise BadInput(f"ASSAY_{name.upper()} is {first['input']!r}: {first['msg'].lower()}") from error
+
+
+def embedded_settings(**said: object) -> Settings:
+    """Settings for one process that is everything: SQLite and the broker inside, whatever the environment says."""
+    wanted = load_settings(**said).model_dump()
+    return Settings.model_construct(_fields_set=None, **{**wanted, "database_url": None, "broker_url": None})

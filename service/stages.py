@@ -1,0 +1,226 @@
+"""What the workers do: each stage reads as load, act, save, hand on."""
+
+import random
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from sqlalchemy.exc import DBAPIError
+
+from schemas.states import Outcome, Stage
+from service import log
+from service.errors import StageFailed, Unavailable
+from service.jobs import Job, Jobs
+from service.leases import Held, Leases
+from service.queue import Broker
+from service.recovery import Recovery
+from service.settings import Settings
+from service.storage.artifacts import ArtifactStore
+from service.storage.rows import Blob, Claim
+from service.storage.store import Store, database_errors
+
+_SAVE_TRIES = 8
+
+
+@dataclass(frozen=True)
+class End:
+    """What a stage came to: the next stage, or the outcome the run settles with."""
+
+    to: Stage
+    outcome: Outcome | None = None
+    error: str | None = None
+    files: dict[str, bytes] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def settled(outcome: Outcome, error: str | None = None, **what: Any) -> End:
+    """The run ends here."""
+    return End(Stage.SETTLED, outcome, error, **what)
+
+
+class Act(Protocol):
+    """The middle of a stage: does the work and says what it came to."""
+
+    def __call__(self, job: Job, held: Held, /) -> End:
+        """Raises StageFailed for a named outcome, Unavailable for "again later"."""
+
+
+class Stages:
+    """Claims a run's stage, lets somebody act, saves while the fence is current, and hands on."""
+
+    def __init__(
+        self, settings: Settings, store: Store, artifacts: ArtifactStore, broker: Broker, leases: Leases, worker: str
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._artifacts = artifacts
+        self._broker = broker
+        self._leases = leases
+        self._worker = worker
+        self._jobs = Jobs(store)
+        self._refill = Coalesced(Recovery(settings, store, broker).refill)
+
+    def work(self, run_id: int, stage: Stage, act: Act) -> None:
+        """One message's worth of work; coming twice, late or for nothing does no harm."""
+        with database_errors():
+            claim = self._store.runs.claim(run_id, stage, self._worker, self._settings.lease_seconds)
+        if claim is None:
+            log.info("nothing to do", run=run_id, stage=stage)
+            return
+        with (
+            log.bound(batch=claim.batch_id, run=run_id, stage=stage, attempt=claim.attempt),
+            self._leases.hold(claim) as held,
+        ):
+            started = time.monotonic()
+            end = self._act(claim, held, act)
+            if end is not None and not held.is_lost():
+                self._save(claim, end)
+                log.info("stage ended", to=end.to, outcome=end.outcome, seconds=round(time.monotonic() - started, 3))
+
+    def _act(self, claim: Claim, held: Held, act: Act) -> End | None:
+        """What the stage came to; None when the run was handed back."""
+        try:
+            if claim.attempt > self._settings.max_attempts:
+                return settled(Outcome.INFRA_ERROR, f"given up after {claim.attempt - 1} attempts")
+            return act(self._jobs.load(claim), held)
+        except StageFailed as failure:
+            return settled(failure.outcome, str(failure), files=failure.files)
+        except Unavailable as error:
+            return self._again_later(claim, str(error), getattr(error, "retry_after_seconds", None))
+        except Exception as error:  # noqa: BLE001  the door of a stage: a bug must end in a named outcome, not in silence
+            log.error("stage broke", with_traceback=True)
+            return self._again_later(
+                claim, f"internal error ({type(error).__name__}); the worker's log has the details"
+            )
+
+    def _again_later(self, claim: Claim, reason: str, delay: float | None = None) -> End | None:
+        """Hand the run back with a growing pause; too many attempts settle it."""
+        if claim.attempt >= self._settings.max_attempts:
+            return settled(Outcome.INFRA_ERROR, f"given up after {claim.attempt} attempts: {reason}")
+        pause = delay if delay is not None else min(30.0, 0.5 * 2**claim.attempt) * random.uniform(0.75, 1.25)  # noqa: S311
+        log.warning("handed back", reason=reason, again_in=round(pause, 1))
+        self._patiently(lambda: self._store.runs.hand_back(claim, pause, reason, counts=True))
+        return None
+
+    def _save(self, claim: Claim, end: End) -> None:
+        """Keep the files, then one transaction, then tell the others."""
+        try:
+            files = {name: self._artifacts.put(data) for name, data in end.files.items()}
+        except Unavailable as error:
+            self._again_later(claim, str(error))
+            return
+        saved = self._patiently(lambda: self._commit(claim, end, files))
+        if saved is None:
+            log.warning("lease lost, nothing saved")
+            return
+        if saved.message:
+            self._broker.send([saved.message])
+        elif saved.settled:
+            self._after_settling(claim.batch_id)
+
+    def _commit(self, claim: Claim, end: End, files: dict[str, Blob]) -> Any:
+        if end.to is not Stage.SETTLED:
+            return self._store.runs.advance(claim, end.to, files, end.facts)
+        assert end.outcome is not None
+        return self._store.runs.settle(claim, end.outcome, end.error, files, end.facts)
+
+    def _after_settling(self, batch_id: str) -> None:
+        """Outside the settling transaction: there two last finishers would miss each other."""
+        if message := self._patiently(lambda: self._store.batches.finish_if_settled(batch_id)):
+            self._broker.send([message])
+        else:
+            self._patiently(self._refill)
+
+    def _patiently(self, step: Callable[[], Any]) -> Any:
+        """Try a step again while the database is away: finished work is worth waiting for."""
+        for attempt in range(_SAVE_TRIES):
+            try:
+                with database_errors():
+                    return step()
+            except Unavailable as error:
+                if attempt == _SAVE_TRIES - 1:
+                    raise
+                log.warning("database away, trying again", reason=str(error), attempt=attempt + 1)
+                time.sleep(min(5.0, 0.2 * 2**attempt))
+        return None
+
+    def aggregate(self, batch_id: str, act: Callable[[str, Path], None]) -> None:
+        """Build a batch's aggregate, once."""
+        with database_errors():
+            fence = self._store.batches.claim_aggregate(batch_id, self._settings.lease_seconds)
+        if fence is None:
+            log.info("nothing to do", batch=batch_id, stage="aggregate")
+            return
+        with log.bound(batch=batch_id, stage="aggregate"), self._beating(batch_id, fence):
+            try:
+                files = self._build(batch_id, act)
+                self._patiently(lambda: self._store.batches.save_aggregate(batch_id, fence, files))
+                log.info("batch ended")
+            except Exception as error:  # noqa: BLE001  the door of a stage
+                self._aggregate_failed(batch_id, fence, error)
+
+    def _build(self, batch_id: str, act: Callable[[str, Path], None]) -> dict[str, Blob]:
+        with tempfile.TemporaryDirectory(prefix="assay-aggregate-") as folder:
+            act(batch_id, Path(folder))
+            return {path.name: self._artifacts.put_file(path) for path in sorted(Path(folder).iterdir())}
+
+    def _aggregate_failed(self, batch_id: str, fence: int, error: Exception) -> None:
+        log.error("aggregate broke", with_traceback=not isinstance(error, Unavailable), reason=str(error))
+        attempts = self._patiently(lambda: self._store.batches.aggregate_attempts(batch_id))
+        if attempts >= self._settings.max_attempts:
+            reason = f"the aggregate could not be built in {attempts} attempts: {type(error).__name__}: {error}"
+            self._patiently(lambda: self._store.batches.save_aggregate(batch_id, fence, {}, reason[:500]))
+        else:
+            self._patiently(lambda: self._store.batches.hand_back_aggregate(batch_id, fence, 2.0**attempts))
+
+    def _beating(self, batch_id: str, fence: int) -> "Heartbeat":
+        seconds = self._settings.lease_seconds
+        return Heartbeat(
+            self._settings.heartbeat_seconds,
+            lambda: self._store.batches.extend_aggregate(batch_id, fence, seconds),
+        )
+
+
+class Heartbeat:
+    """Says again and again that something still runs."""
+
+    def __init__(self, seconds: float, beat: Callable[[], object]) -> None:
+        self._seconds = seconds
+        self._beat = beat
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._seconds):
+            try:
+                self._beat()
+            except DBAPIError as error:
+                log.warning("heartbeat failed, trying again", reason=type(error.orig).__name__)
+
+
+class Coalesced:
+    """Runs a step for everybody who asks; who asks while it runs is served by one more round."""
+
+    def __init__(self, step: Callable[[], None]) -> None:
+        self._step = step
+        self._running = threading.Lock()
+        self._wanted = False
+
+    def __call__(self) -> None:
+        self._wanted = True
+        while self._wanted and self._running.acquire(blocking=False):
+            try:
+                self._wanted = False
+                self._step()
+            finally:
+                self._running.release()

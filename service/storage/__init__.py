@@ -1,0 +1,1 @@
+"""Where everything is kept: tables, the store (the only SQL), migrations, artifacts."""

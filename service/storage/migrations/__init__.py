@@ -1,0 +1,1 @@
+"""The database's history: one file per step, applied in order by `assay migrate`."""

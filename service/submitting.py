@@ -1,0 +1,244 @@
+"""Accepting a batch: validate the suite, snapshot the skill, then one transaction for the batch and all its runs."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from schemas.dialects import Dialect, read_suite
+from schemas.findings import Finding, Level
+from schemas.states import BatchState, Role
+from schemas.suite import Suite
+from service import log
+from service.batch_settings import resolve
+from service.checks import Tools, preflight
+from service.errors import BadInput, Conflict, NotFound
+from service.files import resolve_files
+from service.settings import Settings
+from service.skills import Snapshot, find_skill, take_snapshot
+from service.storage.artifacts import ArtifactStore
+from service.storage.rows import NewRun, SkillVersionRow, new_id
+from service.storage.store import Store, Submit, database_errors
+
+MAX_RUNS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What somebody wants to be evaluated."""
+
+    skill: Path
+    suite: bytes | None = None  # evals/evals.json of the skill if not given
+    team: str = "default"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    against: str | None = None  # a version label or digest: then new_skill/old_skill
+    priority: int = 0
+    max_open: int | None = None
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A batch that will run."""
+
+    batch_id: str
+    runs: int
+    version: str
+    iteration: int
+    findings: tuple[Finding, ...]
+    is_new: bool = True
+
+
+class Refused(BadInput):
+    """The suite cannot be run; carries every finding."""
+
+    def __init__(self, findings: list[Finding]) -> None:
+        self.findings = findings
+        errors = [finding for finding in findings if finding.level is Level.ERROR]
+        more = f" (and {len(errors) - 1} more; see `assay validate`)" if len(errors) > 1 else ""
+        super().__init__(f"the suite cannot be run: {errors[0].path or 'document'}: {errors[0].message}{more}")
+
+
+class Submitting:
+    """Turns a submission into rows."""
+
+    def __init__(self, settings: Settings, store: Store, artifacts: ArtifactStore, checks: Tools) -> None:
+        self._checks = checks
+        self._settings = settings
+        self._store = store
+        self._artifacts = artifacts
+
+    def accept(self, submission: Submission) -> Accepted:
+        """Accept a batch whole or not at all; the same idempotency key and content give the same batch."""
+        find_skill(submission.skill)
+        raw = submission.suite if submission.suite is not None else _own_suite(submission.skill)
+        suite, dialect, findings = self._read(raw)
+        settings = resolve(submission.settings, suite.config, self._settings)
+        inputs, file_findings = self._inputs(submission.skill, suite, dialect)
+        findings += [*file_findings, *preflight(suite, self._checks.engine, self._checks.open_sandbox)]
+        if any(finding.level is Level.ERROR for finding in findings):
+            raise Refused(findings)
+        snapshot = take_snapshot(submission.skill, self._artifacts)
+        self._artifacts.put(raw)
+        with database_errors():
+            return self._write(submission, _Plan(suite, dialect, raw, settings, inputs, snapshot, findings))
+
+    def _read(self, raw: bytes) -> tuple[Suite, str, list[Finding]]:
+        reading = read_suite(raw)
+        findings = list(reading.findings)
+        if not reading.ok or not isinstance(reading.document, Suite) or reading.dialect is None:
+            raise Refused(findings)
+        return reading.document, reading.dialect.value, findings
+
+    def _inputs(self, skill: Path, suite: Suite, dialect: str) -> tuple[dict[str, list[dict[str, Any]]], list[Finding]]:
+        """Every case's input files, kept, so that later edits change nothing."""
+        inputs: dict[str, list[dict[str, Any]]] = {}
+        findings: list[Finding] = []
+        list_name = "cases" if dialect == Dialect.CASES else "evals"
+        for position, case in enumerate(suite.cases):
+            resolved, found = resolve_files(case.files, skill, at=f"{list_name}[{position}].files")
+            findings += found
+            if staged := _staged([entry.path for entry in resolved]):
+                inputs[str(position)] = [self._keep(name, path) for name, path in staged.items()]
+        return inputs, findings
+
+    def _keep(self, name: str, path: Path) -> dict[str, Any]:
+        blob = self._artifacts.put(path.read_bytes())
+        return {"name": name, "sha256": blob.sha256, "size": blob.size}
+
+    def _write(self, submission: Submission, plan: "_Plan") -> Accepted:
+        team = self._store.teams.named(submission.team)
+        digest = plan.digest(submission)
+        if repeat := self._repeat(team.id, submission.idempotency_key, digest):
+            return repeat
+        batch_id = new_id()
+        with self._store.submit(team.id) as submit:
+            version = _record_skill(submit, plan.snapshot)
+            control = self._control(team.id, submission.against, version)
+            suite_id = submit.suite(*plan.suite_rows())
+            runs = list(plan.runs(version, control))
+            iteration = submit.next_iteration(version.skill)
+            submit.batch(
+                {
+                    "id": batch_id,
+                    "suite_id": suite_id,
+                    "skill_version_id": version.id,
+                    "control_version_id": control.id if control else None,
+                    "iteration": iteration,
+                    "state": BatchState.ACCEPTED,
+                    "settings": plan.settings,
+                    "inputs": plan.inputs,
+                    "priority": submission.priority,
+                    "max_open": submission.max_open,
+                    "idempotency_key": submission.idempotency_key,
+                    "request_digest": digest,
+                },
+                runs,
+            )
+        log.info("batch accepted", batch=batch_id, runs=len(runs), skill=version.skill, version=version.label)
+        return Accepted(batch_id, len(runs), version.label, iteration, tuple(plan.findings))
+
+    def _repeat(self, team_id: str, key: str | None, digest: str) -> Accepted | None:
+        known = self._store.batches.by_key(team_id, key) if key else None
+        if known is None:
+            return None
+        batch, known_digest = known
+        if known_digest != digest:
+            raise Conflict(f"idempotency key {key!r} was used for another submit (batch {batch.id}); choose a new key")
+        version = self._store.teams.skill_version(batch.skill_version_id)
+        label = version.label if version else ""
+        total = self._store.batches.progress(batch.id).total
+        return Accepted(batch.id, total, label, batch.iteration, (), is_new=False)
+
+    def _control(self, team_id: str, against: str | None, version: SkillVersionRow) -> SkillVersionRow | None:
+        if against is None:
+            return None
+        versions = self._store.teams.skill_versions(team_id, version.skill)
+        for candidate in versions:
+            if against == candidate.label or (len(against) >= 7 and candidate.digest.startswith(against)):
+                return candidate
+        known = ", ".join(candidate.label for candidate in versions) or "none yet"
+        raise NotFound(f"{version.skill} has no version {against!r}; known versions: {known}")
+
+
+@dataclass(frozen=True)
+class _Plan:
+    suite: Suite
+    dialect: str
+    raw: bytes
+    settings: dict[str, dict[str, Any]]
+    inputs: dict[str, list[dict[str, Any]]]
+    snapshot: Snapshot
+    findings: list[Finding]
+
+    def digest(self, submission: Submission) -> str:
+        """What a repeat of this submit has in common with it."""
+        said = {name: entry["value"] for name, entry in self.settings.items() if entry["source"] == "submit"}
+        parts = [hashlib.sha256(self.raw).hexdigest(), self.snapshot.digest, said, submission.against]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def suite_rows(self) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        """The suite's row and its cases'."""
+        body = self.suite.model_copy(update={"cases": ()}).model_dump_json()
+        row = {"digest": hashlib.sha256(self.raw).hexdigest(), "dialect": self.dialect, "body": body}
+        return row, [(str(case.id), case.model_dump_json()) for case in self.suite.cases]
+
+    def runs(self, version: SkillVersionRow, control: SkillVersionRow | None) -> Iterator[NewRun]:
+        """All runs in the order of admission: every case once before any twice, both arms side by side."""
+        arms = _arms(version, control, bool(self.settings["baseline_comparison"]["value"]))
+        rounds = int(self.settings["runs_per_eval"]["value"])
+        if rounds * len(arms) * len(self.suite.cases) > MAX_RUNS:
+            raise BadInput(f"this batch would have more than {MAX_RUNS:,} runs; submit it in parts")
+        position = 0
+        for number in range(1, rounds + 1):
+            for place, case in enumerate(self.suite.cases):
+                # Which arm goes first alternates, so that neither always finds a warm machine.
+                for name, role, skill in arms if (place + number) % 2 else arms[::-1]:
+                    yield NewRun(position, place, str(case.id), name, role, number, skill)
+                    position += 1
+
+
+def _arms(
+    version: SkillVersionRow, control: SkillVersionRow | None, baseline: bool
+) -> list[tuple[str, Role, str | None]]:
+    if control is not None:
+        return [("new_skill", Role.TREATMENT, version.id), ("old_skill", Role.CONTROL, control.id)]
+    treatment = ("with_skill", Role.TREATMENT, version.id)
+    return [treatment, ("without_skill", Role.CONTROL, None)] if baseline else [treatment]
+
+
+def _record_skill(submit: Submit, snapshot: Snapshot) -> SkillVersionRow:
+    return submit.skill_version(
+        skill=snapshot.name[:200],
+        digest=snapshot.digest,
+        description=snapshot.description,
+        files=snapshot.files,
+        git_hash=snapshot.git_hash,
+    )
+
+
+def _own_suite(skill: Path) -> bytes:
+    path = skill / "evals" / "evals.json"
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}; name the suite with --evals") from error
+
+
+def _staged(paths: list[Path]) -> dict[str, Path]:
+    """Name in the workspace -> file: inputs lie at its top under their own names, clashing ones get a number."""
+    staged: dict[str, Path] = {}
+    tops: set[str] = set()
+    for path in paths:
+        top, count = path.name, 1
+        while top in tops:
+            count += 1
+            top = f"{path.stem}-{count}{path.suffix}"
+        tops.add(top)
+        below = sorted(found for found in path.rglob("*") if found.is_file()) if path.is_dir() else [path]
+        for file in below:
+            inside = "" if file == path else f"/{file.relative_to(path).as_posix()}"
+            staged[top + inside] = file
+    return staged

@@ -1,0 +1,303 @@
+"""The half-price lane: nothing lost, nothing paid twice, whoever is killed when."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, select
+from support.judging import numbered_run
+
+import simulator
+from schemas.states import Outcome
+from service.errors import BadInput, StageFailed
+from service.judging.ask import Asker, ask_with, judge_answer
+from service.judging.judge import judge
+from service.judging.judgement import InLane, JudgeFailed
+from service.judging.kept import KeptJudgements
+from service.judging.lane import LaneRequest, LaneSettings
+from service.judging.lane_ask import LaneAsk, uses_lane
+from service.judging.lane_budget import LaneSpending
+from service.judging.lane_store import LaneRows
+from service.judging.request import JudgeRequest, Slot, build_request
+from service.judging.settings import JudgeSettings
+from service.judging.shipping import Shipping
+from service.judging.tables import lane_requests
+from service.limits.budgets import Account, OverBudget
+from service.limits.memory_budgets import MemoryBudgets
+from service.models import ClientSettings, ModelClient
+from service.models.lane import Lane
+from service.storage.engine import open_engine
+from service.storage.tables import metadata
+
+SETTINGS = JudgeSettings(models=("simulated",), rejudge_share=0.0)
+AT_ONCE = LaneSettings(max_requests=50, max_age_seconds=0.0, poll_seconds=0.0, lease_seconds=0.0)
+TESTS = Path(__file__).parent
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    sqlite = f"sqlite:///{tmp_path / 'lane.db'}"
+    url = sqlite if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    opened = open_engine(url)
+    metadata.create_all(opened)
+    yield opened
+    opened.dispose()
+
+
+@pytest.fixture
+def model() -> Iterator[simulator.Simulator]:
+    with simulator.start() as running:
+        yield running
+
+
+@pytest.fixture
+def client(model: simulator.Simulator) -> Iterator[ModelClient]:
+    opened = ModelClient(ClientSettings("test-key", model.url))
+    yield opened
+    opened.close()
+
+
+def load(request: LaneRequest) -> JudgeRequest:
+    return build_request(numbered_run(request.run_id), SETTINGS, request.slot)
+
+
+class House:
+    """The lane with all its parts."""
+
+    def __init__(self, engine: Engine, client: ModelClient, settings: LaneSettings = AT_ONCE) -> None:
+        self.engine = engine
+        self.client = client
+        self.rows = LaneRows(engine)
+        self.kept = KeptJudgements(engine)
+        self.budgets = MemoryBudgets()
+        self.account = Account("batch:b", max_cost_usd=None)
+        self.worst_cost: Callable[[str, int, int], float | None] = lambda *_: 0.0
+        self.woken: list[int] = []
+        self.settings = settings
+
+    def step(self) -> None:
+        spending = LaneSpending(self.budgets, lambda _: [self.account], lambda *a: self.worst_cost(*a))
+        provider = Lane(self.client.connection, self.client.prices)
+        Shipping(self.rows, provider, load, judge_answer, spending, self.woken.extend, self.settings).step()
+
+    def judge(self, number: int) -> bool | None:
+        """Whether run `number` has its judgement; None while it is in the lane."""
+        asker = Asker(run_id=number, batch_id="b", label=f"run-{number}")
+        lane = LaneAsk(self.rows, ask_with(self.client, asker), asker)
+        try:
+            return judge(numbered_run(number), SETTINGS, lane, self.kept).grading.summary is not None
+        except InLane:
+            return None
+
+    def states(self) -> set[str]:
+        with self.engine.begin() as connection:
+            return set(connection.execute(select(lane_requests.c.state)).scalars())
+
+
+def paid(model: simulator.Simulator) -> tuple[int, int]:
+    """Requests paid in batches, and messages paid in real time."""
+    stats = model.stats()
+    return stats["batches"].get("paid_requests", 0), stats["by_path"].get("/v1/messages", 0)
+
+
+def test_judgements_travel_together_and_come_back(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    house = House(engine, client)
+    assert [house.judge(number) for number in range(7)] == [None] * 7
+
+    house.step()
+
+    assert [house.judge(number) for number in range(7)] == [True] * 7
+    assert sorted(house.woken) == list(range(7))
+    assert paid(model) == (7, 0)
+    assert model.stats()["batches"]["created"] == 1
+
+
+def test_a_shipment_waits_until_it_is_full_or_old(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    patient = LaneSettings(max_requests=3, max_age_seconds=3_600.0, poll_seconds=0.0)
+    house = House(engine, client, patient)
+    house.judge(0)
+    house.step()
+    assert model.stats()["batches"] == {}
+
+    house.judge(1)
+    house.judge(2)
+    house.step()
+
+    assert model.stats()["batches"]["created"] == 1
+
+
+def test_asking_again_while_it_is_on_its_way_adds_nothing(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    model.configure(batch_seconds=3_600.0)
+    house = House(engine, client)
+    for _ in range(3):
+        assert house.judge(1) is None
+        house.step()
+
+    assert model.stats()["batches"]["created"] == 1
+
+
+def killed(engine: Engine, model: simulator.Simulator, where: str) -> int:
+    """A round of the lane in a process of its own; gives its exit code."""
+    command = [sys.executable, str(TESTS / "lane_process.py")]
+    url = engine.url.render_as_string(hide_password=False)
+    paths = os.pathsep.join([str(TESTS.parent.parent), str(TESTS.parent.parent.parent)])
+    environment = {**os.environ, "PYTHONPATH": paths}
+    return subprocess.run([*command, url, model.url, where], env=environment, timeout=120, check=False).returncode
+
+
+@pytest.mark.parametrize("where", ["after create", "while collecting"])
+def test_a_process_killed_between_send_and_collect_loses_nothing_and_pays_nothing_twice(
+    engine: Engine, client: ModelClient, model: simulator.Simulator, where: str
+) -> None:
+    house = House(engine, client)
+    for number in range(9):
+        house.judge(number)
+
+    assert killed(engine, model, where) == -signal.SIGKILL
+    for _ in range(3):
+        house.step()
+
+    assert [house.judge(number) for number in range(9)] == [True] * 9
+    assert paid(model) == (9, 0)
+    assert model.stats()["batches"].get("repeated_requests", 0) == 0
+    assert model.stats()["batches"]["created"] == 1
+
+
+def test_a_sender_killed_before_the_provider_heard_of_it_is_replaced(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    house = House(engine, client)
+    house.judge(1)
+    assert house.rows.pack(AT_ONCE) is not None  # and then the process is gone
+
+    house.step()
+    house.step()
+
+    assert house.judge(1) is True
+    assert paid(model) == (1, 0)
+
+
+def test_a_strangers_batch_of_the_same_size_is_not_taken_for_ours(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    house = House(engine, client)
+    house.judge(1)
+    assert house.rows.pack(AT_ONCE) is not None
+    stranger = build_request(numbered_run(99), SETTINGS, Slot("simulated"))
+    Lane(client.connection, client.prices).create({"somebody-elses": stranger.params()})
+
+    for _ in range(4):
+        house.step()
+
+    assert house.judge(1) is True
+    assert paid(model) == (2, 0)  # the stranger's and ours
+
+
+def test_what_the_provider_could_not_answer_is_asked_in_real_time(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    model.add_faults({"kind": "server_error", "times": 1})
+    house = House(engine, client)
+    for number in range(3):
+        house.judge(number)
+
+    house.step()
+
+    assert house.states() == {"answered", "returned"}
+    assert [house.judge(number) for number in range(3)] == [True] * 3
+    assert paid(model) == (2, 1)
+
+
+def test_an_unusable_answer_from_the_lane_is_repaired_in_real_time(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    model.add_faults({"kind": "malformed", "times": 1})
+    house = House(engine, client)
+    house.judge(1)
+    house.step()
+
+    assert house.judge(1) is True
+    assert paid(model) == (1, 1)
+
+
+def test_a_refusal_in_the_lane_is_a_judge_error(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    model.add_faults({"kind": "refusal"})
+    house = House(engine, client)
+    house.judge(1)
+    house.step()
+
+    with pytest.raises(JudgeFailed, match="refusal"):
+        house.judge(1)
+
+
+def test_a_cancelled_batch_cancels_its_shipment_and_its_requests(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    model.configure(batch_seconds=3_600.0)
+    house = House(engine, client)
+    house.judge(1)
+    house.step()
+
+    house.rows.cancel("b")
+    house.step()
+
+    assert model.stats()["batches"]["cancelled"] == 1
+    with pytest.raises(StageFailed) as stopped:
+        house.judge(1)
+    assert stopped.value.outcome is Outcome.CANCELLED
+    assert paid(model) == (0, 0)
+
+
+def test_the_lane_keeps_the_budget(engine: Engine, client: ModelClient, model: simulator.Simulator) -> None:
+    house = House(engine, client)
+    house.account = Account("batch:b", max_cost_usd=0.9)
+    house.worst_cost = lambda *_: 1.0  # half of it in the lane: one fits, two do not
+    house.judge(1)
+    house.judge(2)
+
+    house.step()
+    house.step()
+
+    assert paid(model) == (2, 0)  # the first cost nothing in the end, so the second could follow
+    house.account = Account("batch:b", max_cost_usd=0.4)
+    house.judge(3)
+    house.step()
+    with pytest.raises(OverBudget):
+        house.judge(3)
+
+
+def test_two_rounds_at_once_send_a_request_once(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    house = House(engine, client)
+    for number in range(5):
+        house.judge(number)
+
+    packed = [house.rows.pack(LaneSettings(max_requests=2, max_age_seconds=0.0)) for _ in range(2)]
+
+    assert packed[0] is not None
+    assert len(packed[0][1]) == 2
+    assert packed[1] is None
+
+
+def test_large_batches_choose_the_lane_by_themselves() -> None:
+    settings = LaneSettings(auto_runs=100)
+
+    assert uses_lane("batch", 1, settings)
+    assert uses_lane("auto", 100, settings)
+    assert not uses_lane("auto", 99, settings)
+    assert not uses_lane("realtime", 10**6, settings)
+    with pytest.raises(BadInput, match="choose one of"):
+        uses_lane("cheap", 1, settings)

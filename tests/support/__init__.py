@@ -1,0 +1,1 @@
+"""Launchers of real servers, shared by the tests."""

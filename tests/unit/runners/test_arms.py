@@ -1,0 +1,119 @@
+"""Proof of the arm: canary, digests and which skill files were opened."""
+
+from pathlib import Path
+
+import pytest
+
+from schemas.states import Outcome
+from service.errors import StageFailed
+from service.runners.arms import Arm, SkillWatch, canary_of, file_digests, plant, without_canary
+
+CANARY = canary_of("batch")
+PAGE = "# Haiku\n\nAlways count syllables: five, seven, five. Mention a season word in the first line.\n"
+
+
+@pytest.fixture
+def skill(tmp_path: Path) -> Path:
+    folder = tmp_path / "haiku"
+    (folder / "scripts").mkdir(parents=True)
+    (folder / "SKILL.md").write_text(PAGE)
+    (folder / "scripts" / "count.py").write_text("print('counting syllables of a line, one after the other')\n" * 2)
+    (folder / "LICENSE").write_text("a licence that many folders have " * 9)
+    (folder / "tiny.txt").write_text("x")
+    return folder
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    (folder / "workspace").mkdir(parents=True)
+    (folder / "workspace" / "input.csv").write_text("a,b\n")
+    return folder
+
+
+def control(skill: Path) -> Arm:
+    return Arm(CANARY, False, file_digests(skill))
+
+
+def test_a_planted_canary_can_be_taken_out_again_without_a_trace(skill: Path) -> None:
+    plant(skill, CANARY)
+    plant(skill, CANARY)
+    text = (skill / "SKILL.md").read_text()
+
+    assert text.count(CANARY) == 1
+    assert without_canary(text).strip() == PAGE.strip()
+    assert canary_of("batch") != canary_of("other batch")
+
+
+def test_a_clean_control_arm_passes(skill: Path, run_folder: Path) -> None:
+    arm = control(skill)
+
+    arm.check_before(run_folder)
+    arm.check_after(run_folder, "transcript", b"events")
+
+
+def test_only_telling_files_count(skill: Path) -> None:
+    assert sorted(file_digests(skill).values()) == ["SKILL.md", "scripts/count.py"]
+    inputs = [digest for digest, path in file_digests(skill).items() if path == "SKILL.md"]
+    assert list(file_digests(skill, inputs).values()) == ["scripts/count.py"]
+
+
+@pytest.mark.parametrize("name", ["workspace/.hidden/notes.md", "tmp/x", "home/.cache/y"])
+def test_a_copy_of_the_skill_anywhere_is_a_contaminated_control(skill: Path, run_folder: Path, name: str) -> None:
+    (run_folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (run_folder / name).write_bytes((skill / "scripts/count.py").read_bytes())
+
+    with pytest.raises(StageFailed, match=r"copy of the skill's scripts/count\.py") as raised:
+        control(skill).check_before(run_folder)
+
+    assert raised.value.outcome is Outcome.CONTAMINATED
+
+
+def test_the_canary_in_an_output_or_transcript_is_a_contaminated_control(skill: Path, run_folder: Path) -> None:
+    arm = control(skill)
+    with pytest.raises(StageFailed, match="transcript"):
+        arm.check_after(run_folder, f"... {CANARY} ...")
+    with pytest.raises(StageFailed, match="transcript"):
+        arm.check_after(run_folder, "", CANARY.encode())
+    (run_folder / "workspace" / "out.md").write_text(f"# rules\n{CANARY}\n")
+
+    with pytest.raises(StageFailed, match=r"out\.md holds the skill's canary"):
+        arm.check_after(run_folder)
+
+
+def test_the_treatment_arm_may_hold_the_skill(skill: Path, run_folder: Path) -> None:
+    plant(skill, CANARY)
+    (run_folder / "workspace" / "copy.md").write_bytes((skill / "SKILL.md").read_bytes())
+    arm = Arm(CANARY, True, file_digests(skill))
+
+    arm.check_before(run_folder)
+    arm.check_after(run_folder, CANARY)
+
+
+def test_what_was_opened_of_a_skill_is_noted() -> None:
+    files = ["SKILL.md", "scripts/count.py", "references/season.md"]
+    watch = SkillWatch("/skill/haiku", files, CANARY)
+
+    watch.see("/skill/haiku/references/season.md", "words")
+    watch.see("python3 /skill/haiku/scripts/count.py; ls /skill/haiku/none.md", "")
+    watch.see("/skill/haiku/SKILL.md", "no such file", is_error=True)
+
+    assert watch.files_read == ("references/season.md", "scripts/count.py")
+    assert watch.used
+
+
+def test_reading_the_skill_by_any_way_shows_by_its_canary() -> None:
+    watch = SkillWatch("/skill/haiku", ["SKILL.md"], CANARY)
+
+    watch.see("cd /skill; cat */SKILL*", f"# Haiku\n<!-- {CANARY} -->")
+
+    assert watch.files_read == ("SKILL.md",)
+    assert watch.saw_canary
+
+
+def test_a_skill_that_was_only_offered_was_not_used() -> None:
+    watch = SkillWatch("/skill/haiku", ["SKILL.md"], CANARY)
+
+    watch.see("haiku.md", "created haiku.md")
+
+    assert not watch.used

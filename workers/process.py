@@ -1,0 +1,91 @@
+"""One Celery worker process of a fleet: python -m workers.process ROLE [CONCURRENCY]."""
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+from typing import Any
+
+from celery.signals import worker_shutting_down
+
+from service import log
+from service.bootstrap import Parts
+from service.queue import make_app
+from service.settings import Settings
+from workers.control import Control
+from workers.roles import WorkerRole, role_named
+from workers.tasks import use
+
+_PR_SET_PDEATHSIG = 1
+
+
+class ProcessParts:
+    """The parts of whichever process asks: a forked child must not use its parent's connections."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._pid = os.getpid()
+        self._parts = Parts(settings)
+        self._lock = threading.Lock()
+
+    def __call__(self) -> Parts:
+        if self._pid != os.getpid():
+            with self._lock:
+                if self._pid != os.getpid():
+                    self._parts, self._pid = Parts(self._settings), os.getpid()
+        return self._parts
+
+
+def run(role: WorkerRole, settings: Settings) -> None:
+    """Work until told to stop."""
+    parts = ProcessParts(settings)
+    app = make_app(settings)
+    use(parts)
+    if role.has_control:
+        Control(parts).start()
+    _stop_within_grace(parts, settings.grace_seconds)
+    app.worker_main(_arguments(role))
+
+
+def _arguments(role: WorkerRole) -> list[str]:
+    name = f"{role.name}-{os.getpid()}@%h"
+    quiet = ["--without-gossip", "--without-mingle", "--loglevel=WARNING", "--task-events"]
+    pool = [f"--pool={role.pool}", f"--concurrency={role.concurrency}"]
+    return ["worker", *pool, f"--queues={','.join(role.queues)}", f"--hostname={name}", *quiet]
+
+
+def _stop_within_grace(parts: ProcessParts, seconds: float) -> None:
+    """Thread pools wait for their tasks for ever; after the grace period we hand back what is not done."""
+
+    def hand_back() -> None:
+        count = parts().leases.hand_back_all()
+        log.warning("grace period over, handed back", count=count)
+        os._exit(0)
+
+    def begin(**_: Any) -> None:
+        timer = threading.Timer(seconds, hand_back)
+        timer.daemon = True
+        timer.start()
+
+    worker_shutting_down.connect(begin, weak=False)
+
+
+def _end_with_parent() -> None:
+    """A worker whose supervisor is gone stops: whoever starts the supervisor again gets fresh workers."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def main() -> None:
+    """Started by the supervisor."""
+    settings = Settings()
+    log.configure(settings.log_level, settings.log_format)
+    _end_with_parent()
+    role = role_named(sys.argv[1], settings)
+    if len(sys.argv) > 2:
+        role = WorkerRole(role.name, role.queues, role.pool, int(sys.argv[2]), role.has_control)
+    run(role, settings)
+
+
+if __name__ == "__main__":
+    main()
