@@ -1,6 +1,6 @@
 """How long 1,000 and 10,000 runs take to aggregate from a folder, and how much memory, beside merely loading them.
 
-    python bench/aggregation.py [RUNS ...]
+    python bench/aggregation.py [CASESxRUNS_PER_ARM ...]
 
 Every measurement is a process of its own; the folder is written first and read once before, so that both find it in
 the page cache.
@@ -14,7 +14,6 @@ import tempfile
 import time
 from pathlib import Path
 
-RUNS_PER_ARM = 10
 STATEMENTS = 8
 
 LOAD = """
@@ -32,13 +31,13 @@ print(found.aggregates.verdict_sentence)
 """
 
 
-def make_folder(root: Path, runs: int) -> None:
-    """A workspace of so many runs, both arms, ten runs each."""
-    draw = random.Random(runs)
-    for case in range(max(1, runs // (2 * RUNS_PER_ARM))):
+def make_folder(root: Path, cases: int, runs_per_arm: int) -> None:
+    """A workspace with both arms of every case."""
+    draw = random.Random(cases)
+    for case in range(cases):
         ease = draw.uniform(0.3, 0.7)
         for arm, chance in (("with_skill", ease + 0.2), ("without_skill", ease)):
-            for number in range(1, RUNS_PER_ARM + 1):
+            for number in range(1, runs_per_arm + 1):
                 folder = root / f"eval-{case}" / arm / f"run-{number}"
                 folder.mkdir(parents=True)
                 (folder / "grading.json").write_text(json.dumps(grading(draw, chance)))
@@ -83,29 +82,32 @@ def grading(draw: random.Random, chance: float) -> dict[str, object]:
 WORDS = ("date", "total", "name", "page", "table", "currency", "reference", "signature", "heading", "language")
 
 
-def measured(code: str, folder: Path) -> tuple[float, float]:
-    """Seconds and peak MiB of a process that runs the code."""
-    wrapper = "import resource, sys\nexec(sys.argv.pop(1))\n"
-    wrapper += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, file=sys.stderr)"
+def measured(code: str, folder: Path) -> tuple[float, float, float]:
+    """Wall seconds, processor seconds and peak MiB of a process that runs the code."""
+    wrapper = "import resource, sys\nexec(sys.argv.pop(1))\nused = resource.getrusage(resource.RUSAGE_SELF)\n"
+    wrapper += "print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, file=sys.stderr)"
     start = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", wrapper, code, str(folder)], capture_output=True, text=True, check=True
     )
-    return time.perf_counter() - start, float(done.stderr.strip().splitlines()[-1])
+    processor, memory = done.stderr.strip().splitlines()[-1].split()
+    return time.perf_counter() - start, float(processor), float(memory)
 
 
 def main() -> None:
-    """Measure and print a table."""
-    sizes = [int(argument) for argument in sys.argv[1:]] or [1_000, 10_000]
-    print(f"| runs | load json: s | MiB | aggregate: s | MiB | runs/s |\n|{'---|' * 6}")
-    for runs in sizes:
+    """Measure and print a table: more cases first, then more runs of the same cases."""
+    shapes = [tuple(map(int, argument.split("x"))) for argument in sys.argv[1:]] or [(50, 10), (500, 10), (50, 100)]
+    print("| runs | cases | json: wall s | CPU s | MiB | aggregate: wall s | CPU s | MiB | runs per CPU s |")
+    print("|" + "---|" * 9)
+    for cases, runs_per_arm in shapes:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name) / "pdf-workspace"
-            make_folder(folder, runs)
+            make_folder(folder, cases, runs_per_arm)
             measured(LOAD, folder)
-            load, load_memory = measured(LOAD, folder)
-            whole, memory = measured(AGGREGATE, folder)
-        print(f"| {runs:,} | {load:.1f} | {load_memory:.0f} | {whole:.1f} | {memory:.0f} | {runs / whole:,.0f} |")
+            load, whole = measured(LOAD, folder), measured(AGGREGATE, folder)
+        runs = 2 * cases * runs_per_arm
+        cells = (f"{wall:.1f} | {processor:.1f} | {memory:.0f}" for wall, processor, memory in (load, whole))
+        print(f"| {runs:,} | {cases} | {' | '.join(cells)} | {runs / whole[1]:,.0f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Whether the simulator holds a thousand requests at once, so that what is measured in front of it is not the simulator.
+"""Whether the simulator holds a thousand requests at once: what is measured in front of it must not be the simulator.
 
     python bench/simulator_load.py [--concurrency 1000] [--rounds 5] [--latency 1.0]
 

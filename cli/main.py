@@ -4,12 +4,16 @@ import sys
 
 import typer
 
+from cli import calibrate as calibrate_command
 from cli import convert as convert_command
+from cli import estimate as estimate_command
 from cli import schema as schema_command
 from cli import simulate as simulate_command
 from cli import validate as validate_command
+from cli.aggregate import aggregate
 from cli.check import check
 from cli.doctor import doctor
+from cli.report_page import report_folder
 from cli.run import run
 from cli.worker import migrate, worker
 from service.errors import AssayError, BadInput, CannotDecide
@@ -30,6 +34,8 @@ def assay() -> None:
 
 app.command()(run)
 app.command()(check)
+app.command()(aggregate)
+app.command("report-folder")(report_folder)
 app.command()(doctor)
 app.command()(worker)
 app.command()(migrate)
@@ -37,6 +43,8 @@ app.command(epilog=validate_command.EXAMPLES)(validate_command.validate)
 app.command("convert", epilog=convert_command.EXAMPLES)(convert_command.convert_file)
 app.command(epilog=schema_command.EXAMPLES)(schema_command.schema)
 app.command(epilog=simulate_command.EXAMPLES)(simulate_command.simulator)
+app.command(epilog=estimate_command.EXAMPLES)(estimate_command.estimate)
+app.command(epilog=calibrate_command.EXAMPLES)(calibrate_command.calibrate)
 
 
 def exit_code(error: AssayError) -> int:

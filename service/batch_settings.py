@@ -24,6 +24,7 @@ NAMES = (
     "max_tokens",
     "execute_timeout_seconds",
 )
+RUNNERS = ("command", "messages", "claude_code")
 _FROM_SUITE = ("runs_per_eval", "structural_gate", "judge_model", "baseline_comparison")
 
 
@@ -66,6 +67,8 @@ def _check(resolved: dict[str, dict[str, Any]], installation: Settings) -> None:
 
 
 def _refuse_impossible(values: Mapping[str, Any]) -> None:
+    if values["runner"] not in RUNNERS:
+        raise BadInput(f"there is no runner {values['runner']!r}; known runners: {', '.join(RUNNERS)}")
     if values["runner"] == "command" and not values["command"]:
         raise BadInput("the command runner needs a program; pass --command, or choose --runner messages with a model")
     if values["runner"] != "command" and not values["executor_model"]:

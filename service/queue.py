@@ -118,7 +118,7 @@ class Broker:
 
     def check(self) -> None:
         """One clear sentence when the broker cannot be used."""
-        url = self._app.connection_for_write().as_uri()
+        url = self._app.connection_for_write().as_uri().replace("://:**@", "://")
         try:
             with self._app.connection_for_write() as connection:
                 connection.ensure_connection(max_retries=1, timeout=3)

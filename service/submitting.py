@@ -116,7 +116,7 @@ class Submitting:
         batch_id = new_id()
         with self._store.submit(team.id) as submit:
             version = _record_skill(submit, plan.snapshot)
-            control = self._control(team.id, submission.against, version)
+            control = _control(submit, submission.against, version)
             suite_id = submit.suite(*plan.suite_rows())
             runs = list(plan.runs(version, control))
             iteration = submit.next_iteration(version.skill)
@@ -151,16 +151,6 @@ class Submitting:
         label = version.label if version else ""
         total = self._store.batches.progress(batch.id).total
         return Accepted(batch.id, total, label, batch.iteration, (), is_new=False)
-
-    def _control(self, team_id: str, against: str | None, version: SkillVersionRow) -> SkillVersionRow | None:
-        if against is None:
-            return None
-        versions = self._store.teams.skill_versions(team_id, version.skill)
-        for candidate in versions:
-            if against == candidate.label or (len(against) >= 7 and candidate.digest.startswith(against)):
-                return candidate
-        known = ", ".join(candidate.label for candidate in versions) or "none yet"
-        raise NotFound(f"{version.skill} has no version {against!r}; known versions: {known}")
 
 
 @dataclass(frozen=True)
@@ -207,6 +197,18 @@ def _arms(
         return [("new_skill", Role.TREATMENT, version.id), ("old_skill", Role.CONTROL, control.id)]
     treatment = ("with_skill", Role.TREATMENT, version.id)
     return [treatment, ("without_skill", Role.CONTROL, None)] if baseline else [treatment]
+
+
+def _control(submit: Submit, against: str | None, version: SkillVersionRow) -> SkillVersionRow | None:
+    """The earlier version to compare with, asked for inside the submit's own transaction."""
+    if against is None:
+        return None
+    versions = submit.versions(version.skill)
+    for candidate in versions:
+        if against == candidate.label or (len(against) >= 7 and candidate.digest.startswith(against)):
+            return candidate
+    known = ", ".join(candidate.label for candidate in versions) or "none yet"
+    raise NotFound(f"{version.skill} has no version {against!r}; known versions: {known}")
 
 
 def _record_skill(submit: Submit, snapshot: Snapshot) -> SkillVersionRow:

@@ -80,7 +80,7 @@ class Aggregates:
     notes: list[str]
     warnings: list[str]
     coverage: Json
-    feedback: Json
+    suggestions: FeedbackTally
     runs: Spool
     uncounted: Spool
     extra_notes: list[str] = field(default_factory=list)  # an analyst's, after the rules'
@@ -94,6 +94,11 @@ class Aggregates:
     def verdict_sentence(self) -> str:
         """The verdict in words."""
         return verdict_sentence(self.statistics, self.tallies)
+
+    @property
+    def feedback(self) -> Json:
+        """eval_feedback_aggregate.json."""
+        return feedback_document(self.suggestions, self.plan)
 
     @property
     def run_summary(self) -> Json:
@@ -209,7 +214,7 @@ class Aggregator:
             notes(found, items, self._tallies, self.plan),
             list(self._warnings),
             coverage(self._tallies, self.plan),
-            feedback_document(self._feedback, self.plan),
+            self._feedback,
             self._runs,
             self._uncounted,
         )

@@ -67,9 +67,19 @@ def t_quantile(probability: float, df: float) -> float:
     low, high = 0.0, 2.0
     while t_upper(high, df) > 1.0 - probability:
         low, high = high, high * 2.0
-    while high - low > 1e-13 * high:
-        middle = (low + high) / 2.0
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if t_upper(middle, df) > 1.0 - probability else (low, middle)
-    return (low + high) / 2.0
+    guess = (low + high) / 2.0
+    for _ in range(200):
+        excess = t_upper(guess, df) - (1.0 - probability)
+        low, high = (guess, high) if excess > 0.0 else (low, guess)
+        newton = guess + excess / _t_density(guess, df)
+        # Newton's step where it stays between the bounds, else the middle: fast, and never lost.
+        following = newton if low < newton < high else (low + high) / 2.0
+        if abs(following - guess) <= 1e-14 * guess:
+            return following
+        guess = following
+    return guess
+
+
+def _t_density(t: float, df: float) -> float:
+    log_constant = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - 0.5 * math.log(df * math.pi)
+    return math.exp(log_constant - (df + 1) / 2 * math.log1p(t * t / df))

@@ -40,6 +40,7 @@ class FeedbackTally:
         self.total_runs = 0
         self._buckets: dict[str, dict[str, Group]] = {}  # assertion -> normalized reason -> group
         self._same: dict[tuple[str, str], Group] = {}  # texts already placed
+        self.merged: list[Group] | None = None  # a model's consolidation, if one was asked and kept the rules
 
     def add(self, record: RunRecord) -> None:
         """Take in what one run's judge said about the suite."""
@@ -52,6 +53,8 @@ class FeedbackTally:
 
     def groups(self) -> list[Group]:
         """All groups, the most frequent first, then as they came."""
+        if self.merged is not None:
+            return self.merged
         found = [group for bucket in self._buckets.values() for group in bucket.values()]
         return sorted(found, key=lambda group: -group.frequency)
 

@@ -10,6 +10,8 @@ from operator import getitem
 
 EXACT_CASES = 12  # 4,096 sign vectors; beyond that we draw
 DRAWS = 10_000
+MOST_DRAWN_CASES = 50  # beyond either of these, drawing would only cost time
+MOST_DRAWN_RUNS = 40  # of one case
 _SEED = 20_240_601  # fixed: the same runs must give the same p
 _GROUP = 8  # signs drawn together: one random byte picks one of 256 precomputed sums
 _SLACK = 1e-12  # sums of floats that are equal on paper
@@ -70,42 +72,59 @@ Counts = Mapping[int, int]  # score -> how many runs had it
 
 def scores_differ(strata: Sequence[tuple[Counts, Counts]]) -> float | None:
     """The two-sided p of the mean over cases of a score difference, permuting arms inside each case."""
-    usable = [_Stratum.of(one, zero) for one, zero in strata if one and zero]
+    usable = [(one, zero) for one, zero in strata if one and zero]
     if not usable:
         return None
-    observed = abs(math.fsum(stratum.observed for stratum in usable)) - _SLACK
-    spread = math.sqrt(math.fsum(stratum.variance for stratum in usable))
+    observed = abs(math.fsum(_difference(one, zero) for one, zero in usable)) - _SLACK
+    spread = math.sqrt(math.fsum(_variance(one, zero) for one, zero in usable))
     if spread == 0.0:
         return 1.0
-    if len(usable) > 50:  # a sum of many independent parts is normal; drawing it would only cost time
-        return math.erfc(observed / spread / math.sqrt(2.0))
-    draws = max(1_000, min(DRAWS, 100_000 // len(usable)))
+    runs = max(sum(one.values()) + sum(zero.values()) for one, zero in usable)
+    if len(usable) > MOST_DRAWN_CASES or runs > MOST_DRAWN_RUNS:
+        # A sum of many small parts is normal; half a step makes up for scores being whole numbers.
+        step = min(1 / sum(one.values()) + 1 / sum(zero.values()) for one, zero in usable)
+        return math.erfc(max(0.0, observed - step / 2) / spread / math.sqrt(2.0))
+    drawn = [_Outcomes.of(one, zero) for one, zero in usable]
+    draws = max(1_000, min(DRAWS, 100_000 // len(drawn)))
     draw = random.Random(_SEED)  # noqa: S311 - as above
-    extreme = sum(abs(sum(stratum.draw(draw.random()) for stratum in usable)) >= observed for _ in range(draws))
+    extreme = sum(abs(sum(case.draw(draw.random()) for case in drawn)) >= observed for _ in range(draws))
     return (extreme + 1) / (draws + 1)
 
 
+def _difference(one: Counts, zero: Counts) -> float:
+    return _mean(one) - _mean(zero)
+
+
+def _mean(counts: Counts) -> float:
+    return sum(score * n for score, n in counts.items()) / sum(counts.values())
+
+
+def _variance(one: Counts, zero: Counts) -> float:
+    """The variance of the difference when the arms are dealt anew: a draw without replacement."""
+    both = {score: one.get(score, 0) + zero.get(score, 0) for score in {*one, *zero}}
+    size, size_1 = sum(both.values()), sum(one.values())
+    if size < 2:
+        return 0.0
+    mean = _mean(both)
+    squares = math.fsum(n * (score - mean) ** 2 for score, n in both.items())
+    return squares / (size - 1) * size / (size_1 * (size - size_1))
+
+
 @dataclass(frozen=True, slots=True)
-class _Stratum:
+class _Outcomes:
     """One case: every difference its runs could have shown, with its cumulative chance."""
 
-    observed: float
     differences: tuple[float, ...]
     chances: tuple[float, ...]
-    variance: float
 
     @classmethod
-    def of(cls, one: Counts, zero: Counts) -> "_Stratum":
+    def of(cls, one: Counts, zero: Counts) -> "_Outcomes":
         size_1, size_0 = sum(one.values()), sum(zero.values())
         both = {score: one.get(score, 0) + zero.get(score, 0) for score in sorted({*one, *zero})}
         ways = _ways_of_sum(both, size_1)
         total, whole = sum(score * n for score, n in both.items()), math.comb(size_1 + size_0, size_1)
         differences = tuple(s / size_1 - (total - s) / size_0 for s in ways)
-        chances = [n / whole for n in ways.values()]
-        sum_1 = sum(score * n for score, n in one.items())
-        variance = math.fsum(c * d * d for c, d in zip(chances, differences, strict=True))
-        observed = sum_1 / size_1 - (total - sum_1) / size_0
-        return cls(observed, differences, tuple(accumulate(chances)), variance)
+        return cls(differences, tuple(accumulate(n / whole for n in ways.values())))
 
     def draw(self, chance: float) -> float:
         return self.differences[min(bisect_right(self.chances, chance), len(self.differences) - 1)]

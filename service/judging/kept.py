@@ -3,9 +3,9 @@
 from sqlalchemy import Engine, select
 
 from service.judging.judgement import SlotJudgement
-from service.judging.tables import judgements
 from service.storage.clock import Now
 from service.storage.store import database_errors
+from service.storage.tables import judgements
 from service.storage.teams import insert_or_ignore
 
 

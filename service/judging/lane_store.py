@@ -10,10 +10,10 @@ from sqlalchemy import Connection, Engine, Row, and_, exists, func, insert, not_
 from service.judging.judgement import JudgeAnswer, TokensUsed
 from service.judging.lane import LaneEntry, LaneRequest, LaneSettings, RequestState, Shipment
 from service.judging.request import Slot
-from service.judging.tables import lane_requests, shipments
 from service.storage.clock import Now
 from service.storage.rows import new_id
 from service.storage.store import database_errors
+from service.storage.tables import lane_requests, shipments
 from service.storage.teams import insert_or_ignore
 
 UNSETTLED = (RequestState.SENDING, RequestState.SENT, RequestState.CANCELLED)

@@ -52,7 +52,7 @@ class Policy:
     default_rate: Rate = Rate()  # for models not named
     judge_share: float = 0.3  # of the rate, kept for judging while there is judging to do
     burst_seconds: float = 1.0  # how much of the rate may leave at once after a quiet time
-    horizon_seconds: float = 2.0  # how far ahead slots are given; short, so that few clients can fill a window
+    horizon_seconds: float = 1.0  # how far ahead slots are given; short, so that few clients can fill a window
     active_seconds: float = 10.0  # a flow that asked within this time counts when windows are cut
     max_pause_seconds: float = 600.0  # the longest pause a provider can impose in one answer
     team_weights: Mapping[str, float] = field(default_factory=dict)  # a team not named weighs 1

@@ -11,6 +11,7 @@ from service.models.attempts import Attempts, Patience, Received
 from service.models.background import Background
 from service.models.port import Answer, Call, Hook, Ledger
 from service.models.prices import Prices, known_prices
+from service.models.streaming import Gathering
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -94,10 +95,14 @@ class ModelClient:
     async def _stream(self, call: Call, left: float) -> Received:
         client = await self.connection.client()
         async with asyncio.timeout(left):
-            streaming = client.messages.stream(**call.params, extra_headers=_headers(call), timeout=_timeout(left))
-            async with streaming as stream:
-                message = await stream.get_final_message()
-                return Received(message.to_dict(mode="json"), _lowered(stream.response.headers))
+            create = client.messages.with_streaming_response.create
+            opening = create(**call.params, stream=True, extra_headers=_headers(call), timeout=_timeout(left))
+            async with opening as answer:
+                headers = _lowered(answer.headers)
+                gathering = Gathering(headers)
+                async for piece in answer.iter_bytes():
+                    gathering.feed(piece)
+                return Received(gathering.message(), headers)
 
 
 def _build(settings: ClientSettings) -> "AsyncAnthropic":

@@ -60,6 +60,14 @@ class Failure:
         return StageFailed(error_outcome(call.purpose), f"model {call.model} refused the request: {self.detail}")
 
 
+class StreamFailed(Exception):
+    """A stream told of an error in its middle."""
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+        super().__init__(failure.detail)
+
+
 def error_outcome(purpose: Purpose) -> Outcome:
     """The outcome of a run whose stage broke."""
     return Outcome.JUDGE_ERROR if purpose is Purpose.JUDGE else Outcome.EXECUTOR_ERROR
@@ -76,6 +84,8 @@ def failure_of(error: Exception) -> Failure | None:
     import anthropic
     import httpx2
 
+    if isinstance(error, StreamFailed):
+        return error.failure
     if isinstance(error, anthropic.APIStatusError):
         return _of_status(error)
     if isinstance(error, anthropic.APIConnectionError | httpx2.TransportError | ConnectionError):

@@ -1,11 +1,11 @@
 """Reading along while an answer passes by: what was used, by which model, and why it stopped."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from service.models.attempts import tokens_of
 from service.models.port import Tokens
+from service.models.streaming import EventReader, parsed
 
 MAX_BUFFER = 32 * 2**20
 
@@ -15,7 +15,8 @@ class Sniffer:
 
     def __init__(self, content_type: str) -> None:
         self._is_stream = "event-stream" in content_type
-        self._rest = b""
+        self._reader = EventReader()
+        self._body = b""
         self._usage: dict[str, Any] = {}
         self.model: str | None = None
         self.stop_reason: str | None = None
@@ -24,19 +25,16 @@ class Sniffer:
 
     def feed(self, piece: bytes) -> None:
         """The next bytes."""
-        self._rest += piece
-        if self._is_stream:
-            *lines, self._rest = self._rest.split(b"\n")
-            for line in lines:
-                if line.startswith(b"data:"):
-                    self._event(_parsed(line[5:]))
-        elif len(self._rest) > MAX_BUFFER:
-            self._rest = b""
+        if not self._is_stream:
+            self._body = self._body + piece if len(self._body) < MAX_BUFFER else b""
+            return
+        for event in self._reader.feed(piece):
+            self._event(event)
 
     def end(self) -> None:
         """There are no more bytes."""
         if not self._is_stream:
-            message = _parsed(self._rest)
+            message = parsed(self._body)
             self._message(message)
             self.is_complete = bool(message)
 
@@ -64,11 +62,3 @@ class Sniffer:
 
     def _use(self, usage: Mapping[str, Any]) -> None:
         self._usage.update({name: value for name, value in usage.items() if value is not None})
-
-
-def _parsed(data: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(data)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}

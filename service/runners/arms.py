@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from schemas.states import Outcome
 from service.errors import StageFailed
@@ -39,23 +40,36 @@ def without_canary(text: str) -> str:
     return _PLANTED.sub("\n", text) if "assay-canary-" in text else text
 
 
-def file_digests(skill: Path, leave_out: Iterable[str] = ()) -> dict[str, str]:
-    """sha256 of each telling file of a skill, with its path; the values of `leave_out` (inputs) tell nothing."""
-    ignored = set(leave_out)
+def telling_files(files: Mapping[str, Mapping[str, Any]], inputs: Iterable[str] = ()) -> dict[str, str]:
+    """sha256 -> path of the files of a snapshot (path -> sha256, size) that nobody has by chance.
+
+    `inputs` are the digests of the case's own input files: an agent may well have those.
+    """
+    ignored = set(inputs)
+    return {
+        str(entry["sha256"]): path
+        for path, entry in files.items()
+        if entry["size"] >= _LEAST_BYTES
+        and entry["sha256"] not in ignored
+        and not posixpath.basename(path).lower().startswith(_COMMON_NAMES)
+    }
+
+
+def file_digests(skill: Path, inputs: Iterable[str] = ()) -> dict[str, str]:
+    """The same for a skill's folder."""
     reader = Reader(skill, _SCAN)
-    found: dict[str, str] = {}
-    for path in reader.listing.files:
-        data = reader.read_bytes(path)
-        digest = hashlib.sha256(data).hexdigest()
-        common = posixpath.basename(path).lower().startswith(_COMMON_NAMES)
-        if len(data) >= _LEAST_BYTES and not common and digest not in ignored:
-            found[digest] = path
-    return found
+    found = {path: reader.read_bytes(path) for path in reader.listing.files}
+    files = {path: {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)} for path, data in found.items()}
+    return telling_files(files, inputs)
 
 
 @dataclass(frozen=True)
 class Arm:
-    """One run's arm, to be proven before and after. `absent` are digests of files a control arm must not hold."""
+    """One run's arm, to be proven before and after.
+
+    `absent` are digests of files that this arm must not hold: all telling files of the treatment's skill in an arm
+    without one, those that only the other version has where two versions are compared.
+    """
 
     canary: str
     has_skill: bool
@@ -63,19 +77,18 @@ class Arm:
 
     def check_before(self, folder: Path) -> None:
         """Look through everything the agent will be able to see; raises StageFailed (contaminated)."""
-        if not self.has_skill:
-            self._scan(folder, "before the run")
+        self._scan(folder, "before the run")
 
     def check_after(self, folder: Path, *texts: str | bytes) -> None:
         """Look through what the agent left behind and what was said; raises StageFailed (contaminated)."""
-        if self.has_skill:
-            return
         for text in texts:
-            if (self.canary.encode() in text) if isinstance(text, bytes) else (self.canary in text):
+            if not self.has_skill and self.canary.encode() in (text.encode() if isinstance(text, str) else text):
                 raise contaminated("the skill's canary is in the transcript")
         self._scan(folder, "after the run")
 
     def _scan(self, folder: Path, when: str) -> None:
+        if self.has_skill and not self.absent:
+            return
         reader = Reader(folder, _SCAN)
         for path in reader.listing.files:
             try:
@@ -85,13 +98,13 @@ class Arm:
             twin = self.absent.get(hashlib.sha256(data).hexdigest())
             if twin is not None:
                 raise contaminated(f"{shown(path)} is a copy of the skill's {twin} {when}")
-            if self.canary.encode() in data:
+            if not self.has_skill and self.canary.encode() in data:
                 raise contaminated(f"{shown(path)} holds the skill's canary {when}")
 
 
 def contaminated(what: str) -> StageFailed:
     """The control arm was none."""
-    return StageFailed(Outcome.CONTAMINATED, f"the control arm was not without the skill: {what}")
+    return StageFailed(Outcome.CONTAMINATED, f"the arm was not what it claims: {what}")
 
 
 class SkillWatch:

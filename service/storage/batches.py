@@ -26,7 +26,7 @@ class Batches:
         """A batch by its id."""
         with self._engine.begin() as connection:
             row = connection.execute(select(batches).where(batches.c.id == batch_id)).one_or_none()
-        return _batch(row) if row else None
+        return batch_row(row) if row else None
 
     def of_team(self, team_id: str, before: str | None = None, limit: int = 50) -> list[BatchRow]:
         """A page of a team's batches, newest first."""
@@ -34,14 +34,14 @@ class Batches:
         if before:
             query = query.where(batches.c.id < before)
         with self._engine.begin() as connection:
-            return [_batch(row) for row in connection.execute(query.order_by(batches.c.id.desc()).limit(limit))]
+            return [batch_row(row) for row in connection.execute(query.order_by(batches.c.id.desc()).limit(limit))]
 
     def by_key(self, team_id: str, key: str) -> tuple[BatchRow, str | None] | None:
         """The batch that was submitted with this idempotency key, and the digest of that submit."""
         query = select(batches).where(batches.c.team_id == team_id, batches.c.idempotency_key == key)
         with self._engine.begin() as connection:
             row = connection.execute(query).one_or_none()
-        return (_batch(row), row.request_digest) if row else None
+        return (batch_row(row), row.request_digest) if row else None
 
     def progress(self, batch_id: str) -> Progress:
         """Counts by stage and outcome, from one index."""
@@ -212,7 +212,8 @@ def _new_run(batch: dict[str, Any], run: NewRun) -> dict[str, Any]:
     }
 
 
-def _batch(row: Row[Any]) -> BatchRow:
+def batch_row(row: Row[Any]) -> BatchRow:
+    """A batch as the store hands it out."""
     return BatchRow(
         id=row.id,
         team_id=row.team_id,

@@ -15,7 +15,7 @@ from service.storage.dispatch import Dispatch
 from service.storage.ledger import LedgerRows
 from service.storage.rows import NewRun, SkillVersionRow
 from service.storage.runs import Runs
-from service.storage.teams import Teams, lock_team, record_skill_version, record_suite
+from service.storage.teams import Teams, lock_team, record_skill_version, record_suite, versions_of
 
 
 class Store:
@@ -51,6 +51,10 @@ class Submit:
     def skill_version(self, **new: Any) -> SkillVersionRow:
         """Record the skill, or find it by its digest."""
         return record_skill_version(self.connection, {"team_id": self.team_id, **new})
+
+    def versions(self, skill: str) -> list[SkillVersionRow]:
+        """All versions of a skill, this submit's included."""
+        return versions_of(self.connection, self.team_id, skill)
 
     def suite(self, new: dict[str, Any], bodies: list[tuple[str, str]]) -> str:
         """Record the suite and its cases, or find it by its digest."""

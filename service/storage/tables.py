@@ -261,3 +261,73 @@ shipments = Table(
     Column("rejected", JSON, nullable=False, comment="provider batches that turned out not to be this one"),
     Index("ix_shipments_open", "state", sqlite_where=LANE_OPEN, postgresql_where=LANE_OPEN),
 )
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", String(26), primary_key=True, comment="opaque id that sorts by time"),
+    Column("team_id", ForeignKey("teams.id"), nullable=False, comment="whom it lets in"),
+    Column("name", String(200), nullable=False, comment="what people call it"),
+    Column("prefix", String(20), nullable=False, comment="its first characters, to recognise it"),
+    Column("digest", String(64), nullable=False, unique=True, comment="sha256 of the token; the token is not kept"),
+    Column("scopes", JSON, nullable=False, comment="what it may: submit, read, admin"),
+    Column("created_at", Float, nullable=False, comment="when it was made"),
+    Column("expires_at", Float, comment="after this it lets nobody in; null never"),
+    Column("revoked_at", Float, comment="when somebody took it back"),
+    Column("last_used_at", Float, comment="when it was last shown, to the minute"),
+    Index("ix_tokens_team", "team_id", "id"),
+)
+
+uploads = Table(
+    "uploads",
+    metadata,
+    Column("id", String(26), primary_key=True, comment="opaque id that sorts by time"),
+    Column("team_id", ForeignKey("teams.id"), nullable=False, comment="whose it is"),
+    Column("skill_version_id", ForeignKey("skill_versions.id"), nullable=False, comment="the version it holds"),
+    Column("sha256", String(64), nullable=False, comment="the archive, kept as a blob with its evals/"),
+    Column("size", BigInteger, nullable=False, comment="bytes of the archive"),
+    Column("name", String(200), nullable=False, comment="the name of the file that was sent"),
+    Column("created_at", Float, nullable=False, comment="when it came"),
+    Index("ix_uploads_version", "skill_version_id", "id"),
+)
+
+reviews = Table(
+    "reviews",
+    metadata,
+    Column("run_id", ForeignKey("runs.id"), primary_key=True, comment="the run a person looked at"),
+    Column("author", String(200), primary_key=True, comment="who looked"),
+    Column("batch_id", ForeignKey("batches.id"), nullable=False, index=True, comment="the run's batch"),
+    Column("feedback", Text, nullable=False, comment="what they say; empty is: nothing to complain about"),
+    Column("created_at", Float, nullable=False, comment="when it was first said"),
+    Column("updated_at", Float, nullable=False, comment="when it was last changed"),
+)
+
+webhooks = Table(
+    "webhooks",
+    metadata,
+    Column("id", String(26), primary_key=True, comment="opaque id that sorts by time"),
+    Column("team_id", ForeignKey("teams.id"), nullable=False, index=True, comment="whose batches it tells about"),
+    Column("url", Text, nullable=False, comment="where it tells"),
+    Column("secret", String(100), nullable=False, comment="signs what is sent; needed in clear to do so"),
+    Column("created_at", Float, nullable=False, comment="batches that ended before are not told"),
+    Column("deleted_at", Float, comment="when somebody took it back"),
+)
+
+DUE = text("state = 'due'")
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("id", String(26), primary_key=True, comment="opaque id; the receiver sees it, to tell a repeat"),
+    Column("webhook_id", ForeignKey("webhooks.id"), nullable=False, comment="where it goes"),
+    Column("batch_id", ForeignKey("batches.id"), nullable=False, comment="the batch that ended"),
+    Column("ended_at", Float, nullable=False, comment="which end: a batch that was retried ends again"),
+    Column("state", String(12), nullable=False, comment="due, delivered, given_up"),
+    Column("attempts", Integer, nullable=False, server_default="0", comment="how often it was tried"),
+    Column("not_before", Float, nullable=False, comment="when it is tried next; also the lease of who tries"),
+    Column("error", Text, comment="what the last attempt met"),
+    Column("created_at", Float, nullable=False, comment="when it became due"),
+    Column("delivered_at", Float, comment="when the receiver took it"),
+    UniqueConstraint("webhook_id", "batch_id", "ended_at"),
+    Index("ix_deliveries_due", "not_before", sqlite_where=DUE, postgresql_where=DUE),
+)

@@ -46,9 +46,8 @@ class Teams:
 
     def skill_versions(self, team_id: str, skill: str) -> list[SkillVersionRow]:
         """All versions of a skill, oldest first."""
-        query = select(skill_versions).where(skill_versions.c.team_id == team_id, skill_versions.c.skill == skill)
         with self._engine.begin() as connection:
-            return [_version(row) for row in connection.execute(query.order_by(skill_versions.c.number))]
+            return versions_of(connection, team_id, skill)
 
     def suite(self, suite_id: str) -> dict[str, Any] | None:
         """A suite's row: dialect, digest and canonical body without its cases."""
@@ -67,6 +66,12 @@ class Teams:
         query = select(cases.c.body).where(cases.c.suite_id == suite_id).order_by(cases.c.position)
         with self._engine.begin() as connection:
             return list(connection.execute(query).scalars())
+
+
+def versions_of(connection: Connection, team_id: str, skill: str) -> list[SkillVersionRow]:
+    """All versions of a skill, oldest first; inside the caller's transaction."""
+    query = select(skill_versions).where(skill_versions.c.team_id == team_id, skill_versions.c.skill == skill)
+    return [_version(row) for row in connection.execute(query.order_by(skill_versions.c.number))]
 
 
 def record_skill_version(connection: Connection, new: dict[str, Any]) -> SkillVersionRow:

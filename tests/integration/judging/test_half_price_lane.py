@@ -25,13 +25,12 @@ from service.judging.lane_store import LaneRows
 from service.judging.request import JudgeRequest, Slot, build_request
 from service.judging.settings import JudgeSettings
 from service.judging.shipping import Shipping
-from service.judging.tables import lane_requests
 from service.limits.budgets import Account, OverBudget
 from service.limits.memory_budgets import MemoryBudgets
 from service.models import ClientSettings, ModelClient
 from service.models.lane import Lane
 from service.storage.engine import open_engine
-from service.storage.tables import metadata
+from service.storage.tables import lane_requests, metadata
 
 SETTINGS = JudgeSettings(models=("simulated",), rejudge_share=0.0)
 AT_ONCE = LaneSettings(max_requests=50, max_age_seconds=0.0, poll_seconds=0.0, lease_seconds=0.0)

@@ -39,6 +39,18 @@ def test_many_cases_use_the_normal_law_and_agree_with_drawing() -> None:
     assert normal == pytest.approx(drawn, abs=0.02)
 
 
+def test_many_runs_of_one_case_use_the_normal_law_and_agree_with_drawing() -> None:
+    small, large = ({5: 8, 4: 6, 3: 6}, {5: 5, 4: 6, 3: 9}), ({5: 9, 4: 6, 3: 6}, {5: 5, 4: 6, 3: 9})
+    drawn, normal = scores_differ([small]), scores_differ([large])
+    assert drawn is not None and normal is not None
+    left, right = ([score for score, n in arm.items() for _ in range(n)] for arm in large)
+    expected = stats.permutation_test(
+        (left, right), lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis), n_resamples=20_000, rng=1
+    )
+    assert normal == pytest.approx(expected.pvalue, abs=0.02)
+    assert drawn == pytest.approx(normal, abs=0.15)
+
+
 def test_false_discoveries_are_controlled_as_scipy_does() -> None:
     ps = [0.001, 0.2, 0.03, 0.04, 0.9, 0.012]
     assert benjamini_hochberg(ps) == pytest.approx(list(stats.false_discovery_control(ps)))

@@ -84,10 +84,23 @@ def test_the_canary_in_an_output_or_transcript_is_a_contaminated_control(skill: 
 def test_the_treatment_arm_may_hold_the_skill(skill: Path, run_folder: Path) -> None:
     plant(skill, CANARY)
     (run_folder / "workspace" / "copy.md").write_bytes((skill / "SKILL.md").read_bytes())
-    arm = Arm(CANARY, True, file_digests(skill))
+    arm = Arm(CANARY, True, {})
 
     arm.check_before(run_folder)
     arm.check_after(run_folder, CANARY)
+
+
+def test_an_arm_with_the_old_version_must_not_hold_the_new_one(skill: Path, run_folder: Path) -> None:
+    plant(skill, CANARY)
+    (run_folder / "skill").mkdir()
+    (run_folder / "skill" / "SKILL.md").write_text(f"an older page\n<!-- {CANARY} -->\n")
+    arm = Arm(CANARY, True, file_digests(skill))
+
+    arm.check_before(run_folder)
+    (run_folder / "skill" / "count.py").write_bytes((skill / "scripts/count.py").read_bytes())
+
+    with pytest.raises(StageFailed, match="copy of the skill"):
+        arm.check_after(run_folder)
 
 
 def test_what_was_opened_of_a_skill_is_noted() -> None:

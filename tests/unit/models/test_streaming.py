@@ -1,0 +1,66 @@
+"""A message put together from the bytes of its stream."""
+
+from typing import Any
+
+import pytest
+
+from service.models.failures import StreamFailed
+from service.models.streaming import Gathering
+from simulator.answers import Message
+from simulator.caching import InputUsage
+from simulator.sse import events
+
+CONTENT: list[dict[str, Any]] = [
+    {"type": "thinking", "thinking": "Let me see…", "signature": "c2ln"},
+    {"type": "text", "text": "I will write\ntwo files – naïvely."},
+    {"type": "tool_use", "id": "t1", "name": "Write", "input": {"file_path": "a.md", "content": 'x "y"\n{}'}},
+    {"type": "tool_use", "id": "t2", "name": "Glob", "input": {}},
+]
+USED = InputUsage(fresh=10, read=20, written_5m=30, written_1h=0)
+
+
+def streamed(*, size: int, events_left_out: int = 0) -> Gathering:
+    parts = list(events(Message("msg_1", CONTENT, "tool_use", 77), USED))
+    data = b"".join(parts[: len(parts) - events_left_out])
+    gathering = Gathering({})
+    for start in range(0, len(data), size):
+        gathering.feed(data[start : start + size])
+    return gathering
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 100_000])
+def test_a_message_comes_out_as_it_went_in_however_it_is_cut_into_pieces(size: int) -> None:
+    message = streamed(size=size).message()
+
+    assert message["content"] == CONTENT
+    assert message["stop_reason"] == "tool_use"
+    assert message["usage"]["output_tokens"] == 77
+    assert message["usage"]["cache_read_input_tokens"] == 20
+
+
+def test_a_stream_that_ends_early_is_no_message() -> None:
+    with pytest.raises(ConnectionError):
+        streamed(size=100, events_left_out=1).message()
+
+
+def test_an_error_event_says_what_it_means() -> None:
+    gathering = Gathering({"request-id": "req_1"})
+
+    with pytest.raises(StreamFailed) as raised:
+        gathering.feed(b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"x"}}\n\n')
+
+    assert raised.value.failure.is_retryable
+    assert raised.value.failure.kind == "overloaded_error"
+    assert raised.value.failure.request_id == "req_1"
+
+
+def test_a_tool_call_that_was_cut_has_no_input() -> None:
+    gathering = Gathering({})
+    block = b'{"type":"tool_use","id":"t","name":"Write","input":{}}'
+    gathering.feed(b'data: {"type":"message_start","message":{"id":"m","usage":{}}}\n')
+    gathering.feed(b'data: {"type":"content_block_start","index":0,"content_block":' + block + b"}\n")
+    delta = b'{"type":"input_json_delta","partial_json":"{\\"file_"}'
+    gathering.feed(b'data: {"type":"content_block_delta","index":0,"delta":' + delta + b"}\n")
+    gathering.feed(b'data: {"type":"content_block_stop","index":0}\ndata: {"type":"message_stop"}\n')
+
+    assert gathering.message()["content"] == [{"type": "tool_use", "id": "t", "name": "Write", "input": {}}]

@@ -1,0 +1,84 @@
+"""A snapshot of a skill: its words, its files, its digest."""
+
+from pathlib import Path
+
+import pytest
+
+from service.errors import BadInput
+from service.skills import front_matter, lay_out, take_snapshot
+from service.storage.artifacts import FilesystemArtifacts
+
+
+def write_skill(folder: Path, body: str = "Do it well.") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "SKILL.md").write_text(f"---\nname: my-skill\ndescription: >\n  says what\n  it does\n---\n{body}\n")
+    return folder
+
+
+@pytest.fixture
+def artifacts(tmp_path: Path) -> FilesystemArtifacts:
+    return FilesystemArtifacts(tmp_path / "artifacts", 10_000)
+
+
+def test_name_and_description_come_from_the_front_matter(tmp_path: Path, artifacts: FilesystemArtifacts) -> None:
+    snapshot = take_snapshot(write_skill(tmp_path / "folder"), artifacts)
+
+    assert (snapshot.name, snapshot.description) == ("my-skill", "says what it does")
+
+
+def test_without_front_matter_the_folder_gives_the_name(tmp_path: Path, artifacts: FilesystemArtifacts) -> None:
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "SKILL.md").write_text("no front matter")
+
+    assert take_snapshot(tmp_path / "plain", artifacts).name == "plain"
+    assert front_matter("--- not closed\nname: x") == {}
+
+
+def test_the_digest_changes_with_any_file_and_with_nothing_else(tmp_path: Path, artifacts: FilesystemArtifacts) -> None:
+    skill = write_skill(tmp_path / "one")
+    first = take_snapshot(skill, artifacts).digest
+    (tmp_path / "two").mkdir()
+    twin = take_snapshot(write_skill(tmp_path / "two"), artifacts).digest
+    (skill / "extra.md").write_text("more")
+
+    assert first == twin
+    assert take_snapshot(skill, artifacts).digest != first
+
+
+def test_agents_never_get_the_suite_or_the_history(tmp_path: Path, artifacts: FilesystemArtifacts) -> None:
+    skill = write_skill(tmp_path / "skill")
+    for hidden in ("evals/evals.json", ".git/config", "__pycache__/x.pyc"):
+        (skill / hidden).parent.mkdir(exist_ok=True)
+        (skill / hidden).write_text("secret")
+
+    assert set(take_snapshot(skill, artifacts).files) == {"SKILL.md"}
+
+
+def test_a_snapshot_is_laid_out_as_it_was(tmp_path: Path, artifacts: FilesystemArtifacts) -> None:
+    skill = write_skill(tmp_path / "skill")
+    (skill / "scripts").mkdir()
+    (skill / "scripts" / "run.sh").write_text("#!/bin/sh\n")
+    (skill / "scripts" / "run.sh").chmod(0o755)
+    snapshot = take_snapshot(skill, artifacts)
+
+    lay_out(snapshot.files, tmp_path / "copy", artifacts)
+
+    assert (tmp_path / "copy" / "scripts" / "run.sh").stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "copy" / "SKILL.md").read_bytes() == (skill / "SKILL.md").read_bytes()
+
+
+def test_a_link_that_leaves_the_skill_is_refused(tmp_path: Path, artifacts: FilesystemArtifacts) -> None:
+    skill = write_skill(tmp_path / "skill")
+    (skill / "passwords").symlink_to("/etc/passwd")
+
+    with pytest.raises(BadInput, match="link that leaves the skill"):
+        take_snapshot(skill, artifacts)
+
+
+@pytest.mark.parametrize("what", ["nothing", "file", "empty"])
+def test_what_is_no_skill_is_refused(what: str, tmp_path: Path, artifacts: FilesystemArtifacts) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "empty").mkdir()
+
+    with pytest.raises(BadInput, match=r"SKILL\.md"):
+        take_snapshot(tmp_path / what, artifacts)
