@@ -1,6 +1,6 @@
 """How many model calls one executor process holds at once, next to a plain asyncio loop with the same SDK.
 
-    python bench/executor.py [--concurrency 200] [--rounds 8] [--latency 1.0]
+    python bench/executor.py [--concurrency 200] [--rounds 8] [--latency 1.0] [--repeats 3]
 
 Starts a simulator of its own, then each way in a process of its own, one after the other. Share of the ideal =
 calls per second / (concurrency / latency). CPU and memory are those of the measured process alone.
@@ -151,12 +151,22 @@ def start_simulator(latency: float) -> tuple[subprocess.Popen[str], str]:
     return process, process.stdout.readline().strip()
 
 
+def in_a_process(way: str, url: str, concurrency: int, rounds: int) -> dict[str, float]:
+    """One way, in a process of its own."""
+    argv = [sys.executable, __file__, "--way", way, "--url", url]
+    argv += ["--concurrency", str(concurrency), "--rounds", str(rounds)]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
+    seen: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return seen
+
+
 def main() -> None:
-    """All ways, one after the other."""
+    """All ways in turn, the best of the repeats: on a shared machine the others' work only ever makes it slower."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--concurrency", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--latency", type=float, default=1.0)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--way", choices=WAYS)
     parser.add_argument("--url")
     options = parser.parse_args()
@@ -167,18 +177,19 @@ def main() -> None:
     simulator, url = start_simulator(options.latency)
     ideal = options.concurrency / options.latency
     print(f"{options.concurrency} concurrent, {calls} calls of {options.latency:g} s, ideal {ideal:g} calls/s\n")
-    print("| way | share of ideal | CPU ms/call | RSS MiB |\n|---|---|---|---|")
+    best: dict[str, dict[str, float]] = {}
     try:
-        for way, words in WAYS.items():
-            argv = [sys.executable, __file__, "--way", way, "--url", url, "--concurrency", str(options.concurrency)]
-            argv += ["--rounds", str(options.rounds)]
-            done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
-            seen = json.loads(done.stdout.splitlines()[-1])
-            share = seen["calls_per_second"] / ideal
-            print(f"| {words} | {share:.2f} | {seen['cpu_ms']:.2f} | {seen['rss_mib']:.0f} |", flush=True)
+        for way in list(WAYS) * options.repeats:
+            seen = in_a_process(way, url, options.concurrency, options.rounds)
+            if seen["calls_per_second"] > best.get(way, seen)["calls_per_second"] or way not in best:
+                best[way] = seen
     finally:
         simulator.terminate()
         simulator.wait()
+    print("| way | share of ideal | CPU ms/call | RSS MiB |\n|---|---|---|---|")
+    for way, seen in best.items():
+        share = seen["calls_per_second"] / ideal
+        print(f"| {WAYS[way]} | {share:.2f} | {seen['cpu_ms']:.2f} | {seen['rss_mib']:.0f} |")
 
 
 if __name__ == "__main__":

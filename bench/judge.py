@@ -95,6 +95,7 @@ def measure(url: str, concurrency: int, count: int) -> dict[str, float]:
     for thread in threads:
         thread.join()
     seconds, used = time.perf_counter() - started, cpu_seconds() - used
+    client.close()
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {"rate": count / seconds, "cpu_ms": used / count * 1000, "rss_mib": most}
 
@@ -107,7 +108,7 @@ def start_simulator(latency: float) -> tuple[subprocess.Popen[str], str]:
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     url = process.stdout.readline().strip()
-    body = json.dumps({"tokens_per_minute": 10**14}).encode()
+    body = json.dumps({"tokens_per_minute": 10**14, "requests_per_minute": 10**8}).encode()
     urllib.request.urlopen(urllib.request.Request(f"{url}/control/settings", body, method="POST")).close()
     return process, url
 

@@ -4,11 +4,16 @@ import sys
 
 import typer
 
+from cli import batch as batch_commands
 from cli import calibrate as calibrate_command
 from cli import convert as convert_command
 from cli import estimate as estimate_command
+from cli import flower as flower_command
 from cli import schema as schema_command
+from cli import serve as serve_command
 from cli import simulate as simulate_command
+from cli import submit as submit_command
+from cli import token as token_commands
 from cli import validate as validate_command
 from cli.aggregate import aggregate
 from cli.check import check
@@ -39,12 +44,25 @@ app.command("report-folder")(report_folder)
 app.command()(doctor)
 app.command()(worker)
 app.command()(migrate)
+app.command(epilog=flower_command.EXAMPLES)(flower_command.flower)
 app.command(epilog=validate_command.EXAMPLES)(validate_command.validate)
 app.command("convert", epilog=convert_command.EXAMPLES)(convert_command.convert_file)
 app.command(epilog=schema_command.EXAMPLES)(schema_command.schema)
 app.command(epilog=simulate_command.EXAMPLES)(simulate_command.simulator)
 app.command(epilog=estimate_command.EXAMPLES)(estimate_command.estimate)
 app.command(epilog=calibrate_command.EXAMPLES)(calibrate_command.calibrate)
+app.command(epilog=serve_command.EXAMPLES)(serve_command.serve)
+app.command(epilog=submit_command.EXAMPLES)(submit_command.submit)
+app.command()(batch_commands.status)
+app.command()(batch_commands.watch)
+app.command()(batch_commands.cancel)
+app.command()(batch_commands.pause)
+app.command()(batch_commands.resume)
+app.command()(batch_commands.retry)
+app.command()(batch_commands.results)
+app.command()(batch_commands.export)
+app.command()(batch_commands.report)
+app.add_typer(token_commands.app, name="token")
 
 
 def exit_code(error: AssayError) -> int:

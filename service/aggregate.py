@@ -10,7 +10,6 @@ from schemas.grading import Grading
 from schemas.metrics import Metrics
 from schemas.states import Outcome, Role
 from schemas.structural import Structural
-from schemas.suite import Case
 from schemas.timing import Timing
 from service.aggregation.benchmark import Aggregates, aggregate
 from service.aggregation.markdown import benchmark_markdown
@@ -21,6 +20,8 @@ from service.storage.rows import BatchRow, Blob, RunRow
 from service.storage.store import Store
 
 T = TypeVar("T")
+# Few, because a case may have a thousand runs.
+_CASES_AT_ONCE = 10
 
 
 class Aggregate:
@@ -44,8 +45,7 @@ class Aggregate:
         batch = self._store.batches.one(batch_id)
         if batch is None:
             raise NotFound(f"there is no batch {batch_id}")
-        cases = [Case.model_validate_json(body) for body in self._store.teams.cases(batch.suite_id)]
-        facts = [case_facts(case) for case in cases]
+        facts = self.cases(batch)
         return Closing(aggregate(self._records(batch, facts), self._plan(batch, facts)))
 
     def _plan(self, batch: BatchRow, cases: list[CaseFacts]) -> BatchPlan:
@@ -78,13 +78,12 @@ class Aggregate:
         )
 
     def _records(self, batch: BatchRow, cases: list[CaseFacts]) -> Iterator[RunRecord]:
-        after = -1
-        while page := self._store.runs.of_batch(batch.id, after):
-            settled = [run for run in page if run.outcome is not None]
+        for first in range(0, len(cases), _CASES_AT_ONCE):
+            found = self._store.runs.of_cases(batch.id, first, first + _CASES_AT_ONCE - 1)
+            settled = [run for run in found if run.outcome is not None]
             files = self._store.runs.files_of([run.id for run in settled])
             for run in settled:
                 yield self._record(run, cases[run.case_position], files.get(run.id, {}))
-            after = page[-1].position
 
     def _record(self, run: RunRow, case: CaseFacts, files: dict[str, Blob]) -> RunRecord:
         facts = run.facts or {}
@@ -122,21 +121,6 @@ class Closing:
 
     def __exit__(self, *_: object) -> None:
         self._found.close()
-
-
-def case_facts(case: Case) -> CaseFacts:
-    """What the aggregator must know of a case."""
-    dimensions = case.rubric.dimensions if case.rubric else ()
-    return CaseFacts(
-        id=case.id,
-        name=case.name,
-        prompt=case.prompt,
-        statements=tuple(statement.text for statement in case.statements),
-        required=frozenset(criterion.criterion for criterion in case.criteria if criterion.required),
-        weights={
-            dimension.name: float(1 if dimension.weight is None else dimension.weight) for dimension in dimensions
-        },
-    )
 
 
 def _arms(batch: BatchRow) -> tuple[Arm, ...]:

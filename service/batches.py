@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from schemas.states import BatchState, Outcome
 from service import log
@@ -9,9 +10,10 @@ from service.errors import Conflict, NotFound
 from service.queue import Broker
 from service.storage.artifacts import ArtifactStore
 from service.storage.batches import RETRYABLE
-from service.storage.rows import BatchRow, Progress, RunRow
+from service.storage.rows import BatchRow, Blob, Progress, RunRow
 from service.storage.store import Store, database_errors
-from service.submitting import Accepted, Submission, Submitting
+from service.storage.views import BatchLine, Views
+from service.submitting import Accepted, Preview, Submission, Submitting
 
 ENDED = (BatchState.FINISHED, BatchState.CANCELLED)
 
@@ -37,12 +39,17 @@ class BatchDesk:
         self._artifacts = artifacts
         self._broker = broker
         self._submitting = submitting
+        self._views = Views(store.engine)
 
     def submit(self, submission: Submission) -> Accepted:
         """Accept a batch; its first runs start as soon as admission looks."""
         accepted = self._submitting.accept(submission)
         self._broker.refill()
         return accepted
+
+    def preview(self, submission: Submission) -> Preview:
+        """What a submit would find and take, without submitting."""
+        return self._submitting.preview(submission)
 
     def status(self, batch_id: str, team: str) -> Status:
         """State, and counts by stage and outcome."""
@@ -108,6 +115,69 @@ class BatchDesk:
         if entry is None:
             raise NotFound(f"batch {batch_id} is {batch.state} and has no {name} yet")
         return self._artifacts.get(entry["sha256"])
+
+    def find(
+        self,
+        team: str,
+        before: str | None = None,
+        limit: int = 50,
+        state: BatchState | None = None,
+        skill: str | None = None,
+    ) -> Sequence[BatchLine]:
+        """A page of batches with the names of their skills, newest first."""
+        with database_errors():
+            return self._views.batches(self._store.teams.named(team).id, before, limit, state, skill)
+
+    def find_runs(self, batch_id: str, team: str, **asked: Any) -> Sequence[RunRow]:
+        """A page of runs; `asked` are the filters of Views.runs."""
+        self._mine(batch_id, team)
+        with database_errors():
+            return self._views.runs(batch_id, **asked)
+
+    def run(self, run_id: int, team: str) -> RunRow:
+        """One run."""
+        with database_errors():
+            if self._views.team_of_run(run_id) != self._store.teams.named(team).id:
+                raise NotFound(f"there is no run {run_id}")
+            found = self._store.runs.one(run_id)
+        assert found is not None
+        return found
+
+    def story(self, run_id: int, team: str) -> Sequence[dict[str, Any]]:
+        """Every attempt at every stage of a run."""
+        self.run(run_id, team)
+        with database_errors():
+            return self._store.runs.story(run_id)
+
+    def artifacts(self, run_id: int, team: str) -> dict[str, Blob]:
+        """The artifacts of a run by name."""
+        self.run(run_id, team)
+        with database_errors():
+            return self._store.runs.files(run_id)
+
+    def artifact(self, run_id: int, team: str, name: str) -> Blob:
+        """One artifact of a run."""
+        found = self.artifacts(run_id, team).get(name)
+        if found is None:
+            raise NotFound(f"run {run_id} has no artifact {name!r}")
+        return found
+
+    def content(self, blob: Blob) -> bytes:
+        """The bytes of an artifact."""
+        with database_errors():
+            return self._artifacts.get(blob.sha256)
+
+    def spent(self, batch_id: str, team: str) -> tuple[float, int]:
+        """Money and tokens of a batch so far."""
+        self._mine(batch_id, team)
+        with database_errors():
+            return self._store.ledger.spent_by_batch(batch_id)
+
+    def skill_label(self, batch: BatchRow) -> tuple[str, str]:
+        """The skill's name and the version under test."""
+        with database_errors():
+            version = self._store.teams.skill_version(batch.skill_version_id)
+        return (version.skill, version.label) if version else ("", "")
 
     def _mine(self, batch_id: str, team: str) -> BatchRow:
         with database_errors():

@@ -8,21 +8,27 @@ from typing import Any, TypeVar, cast
 
 from service.aggregate import Aggregate
 from service.batches import BatchDesk
+from service.catalogue import Catalogue
 from service.check import Check
 from service.checks import Tools
 from service.checks.engine import Engine
 from service.errors import BadInput
+from service.events import Watching
 from service.execute import Execute
 from service.judge import Judge
 from service.judging.kept import KeptJudgements
 from service.leases import Leases
 from service.model_access import open_models
 from service.models import ModelClient
+from service.monitoring import Monitoring
 from service.queue import Broker
 from service.recovery import Recovery
+from service.results import Results
+from service.reviews import Reviews
 from service.runners.command import CommandRunner
 from service.runners.messages import MessagesRunner
 from service.runners.port import Runner
+from service.sandbox.archive import UnpackCaps
 from service.sandbox.opening import open_sandbox
 from service.sandbox.port import Sandbox
 from service.settings import Settings
@@ -31,6 +37,9 @@ from service.storage.artifacts import ArtifactStore, DatabaseArtifacts, Filesyst
 from service.storage.engine import open_engine
 from service.storage.store import Store
 from service.submitting import Submitting
+from service.tokens import TokenDesk
+from service.uploads import Uploads
+from service.webhooks import Webhooks
 
 T = TypeVar("T")
 
@@ -38,8 +47,9 @@ T = TypeVar("T")
 class Parts:
     """The parts of one process. Every part is built once, under one lock: first calls of a thread pool race."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, is_worker: bool = False) -> None:
         self.settings = settings
+        self._is_worker = is_worker
         self._built: dict[str, Any] = {}
         self._building = threading.RLock()
 
@@ -52,7 +62,7 @@ class Parts:
     @property
     def store(self) -> Store:
         """The database."""
-        return self._once("store", lambda: Store(open_engine(self.settings.database)))
+        return self._once("store", lambda: Store(open_engine(self.settings.database, ping_first=not self._is_worker)))
 
     @property
     def artifacts(self) -> ArtifactStore:
@@ -134,6 +144,48 @@ class Parts:
     def _open_desk(self) -> BatchDesk:
         submitting = Submitting(self.settings, self.store, self.artifacts, self.check_tools)
         return BatchDesk(self.store, self.artifacts, self.broker, submitting)
+
+    @property
+    def tokens(self) -> TokenDesk:
+        """Who may do what."""
+        return self._once("tokens", lambda: TokenDesk(self.store))
+
+    @property
+    def uploads(self) -> Uploads:
+        """How skills come in."""
+        caps = UnpackCaps(archive_bytes=self.settings.upload_max_bytes)
+        return self._once("uploads", lambda: Uploads(self.store, self.artifacts, self.desk, caps))
+
+    @property
+    def reviews(self) -> Reviews:
+        """What people say about runs."""
+        return self._once("reviews", lambda: Reviews(self.store))
+
+    @property
+    def results(self) -> Results:
+        """What a batch comes to, in the forms people fetch."""
+        parts = (self.store, self.artifacts, self.desk, self.aggregate, self.reviews)
+        return self._once("results", lambda: Results(*parts))
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The skills of teams."""
+        return self._once("catalogue", lambda: Catalogue(self.store, self.artifacts))
+
+    @property
+    def watching(self) -> Watching:
+        """What happens to batches."""
+        return self._once("watching", lambda: Watching(self.store))
+
+    @property
+    def webhooks(self) -> Webhooks:
+        """Who is told when a batch ends."""
+        return self._once("webhooks", lambda: Webhooks(self.settings, self.store))
+
+    @property
+    def monitoring(self) -> Monitoring:
+        """Figures of the installation."""
+        return self._once("monitoring", lambda: Monitoring(self.store, self.broker))
 
     def runner(self, name: str) -> Runner:
         """The way to execute cases of that name."""

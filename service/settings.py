@@ -1,23 +1,34 @@
 """Every knob of an installation, once. Nothing else reads the environment."""
 
+import os
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+from urllib.parse import quote, urlsplit
 
-from pydantic import Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SecretsSettingsSource, SettingsConfigDict
 
 from service.errors import BadInput
 
+# URLs are written down without the password that belongs in them: it is a secret of its own, in a file of its own.
+_PASSWORDS = {"database_url": "database_password", "broker_url": "broker_password"}
+
 
 class Settings(BaseSettings):
-    """What an installation may set, as ASSAY_<NAME>; a file .env is not read."""
+    """What an installation may set, as ASSAY_<NAME>, or in a file assay_<name> of the secrets folder.
 
-    model_config = SettingsConfigDict(env_prefix="ASSAY_", frozen=True, extra="ignore")
+    The environment comes before the file; an empty one counts as unset. A file .env is not read.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="ASSAY_", env_ignore_empty=True, frozen=True, extra="ignore")
 
     # where things are
     data: Path = Field(Path(".assay"), description="the data folder: database, artifacts and workspaces by default")
     database_url: str | None = Field(None, description="PostgreSQL for a fleet; SQLite in the data folder if unset")
     broker_url: str | None = Field(None, description="Redis or RabbitMQ for a fleet; inside the process if unset")
+    database_password: SecretStr | None = Field(None, description="put into the database's URL, if that has none")
+    broker_password: SecretStr | None = Field(None, description="put into the broker's URL, if that has none")
+    secrets: Path = Field(Path("/run/secrets"), description="a folder with one file per setting, named assay_<name>")
     artifacts: Literal["filesystem", "database"] = Field("filesystem", description="where artifacts are kept")
     artifact_folder: Path | None = Field(None, description="artifacts on a shared mount; in the data folder if unset")
     artifact_max_bytes: int = Field(64 * 2**20, gt=0, description="the largest artifact that is kept")
@@ -75,9 +86,52 @@ class Settings(BaseSettings):
     anthropic_api_key: SecretStr | None = Field(None, validation_alias="ANTHROPIC_API_KEY", description="model access")
     anthropic_base_url: str | None = Field(None, validation_alias="ANTHROPIC_BASE_URL", description="a gateway")
 
+    # the API
+    upload_max_bytes: int = Field(20_000_000, gt=0, description="the largest archive a submit may bring")
+    body_max_bytes: int = Field(8 * 2**20, gt=0, description="the largest request besides its archive")
+    requests_per_minute: int = Field(3_000, ge=1, description="requests of one token in each API process")
+    most_watchers: int = Field(2_000, ge=1, description="event streams at once in each API process")
+    webhook_private: bool = Field(False, description="webhooks may go to private addresses")
+
+    # Flower
+    flower_address: str = Field("127.0.0.1", description="where Flower listens")
+    flower_port: int = Field(5555, ge=1, le=65_535, description="the port Flower listens on")
+    flower_auth: SecretStr | None = Field(None, description="user:password for Flower, several divided by commas")
+    flower_read_only: bool = Field(True, description="Flower shows and does not act")
+
+    # the command line as a client
+    server: str | None = Field(None, description="the API that commands talk to; the data folder if unset")
+    token: SecretStr | None = Field(None, description="the bearer token for it")
+    client_file: Path = Field(
+        Path("~/.config/assay/client.toml"), description="server and token, where the environment has none"
+    )
+
     # what people see
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="how much is logged")
     log_format: Literal["text", "json"] = Field("text", description="json for machines")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  the library's signature
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003  the same
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """What is said, then the environment, then the files of the secrets folder."""
+        folder = Path(os.environ.get("ASSAY_SECRETS") or settings_cls.model_fields["secrets"].default)
+        files = [SecretsSettingsSource(settings_cls, folder)] if folder.is_dir() else []
+        return init_settings, env_settings, *files
+
+    @model_validator(mode="before")
+    @classmethod
+    def _put_passwords_into_urls(cls, given: dict[str, Any]) -> dict[str, Any]:
+        given = {name: value for name, value in given.items() if value != ""}
+        for url, password in _PASSWORDS.items():
+            if given.get(url) and given.get(password):
+                given[url] = with_password(str(given[url]), given[password])
+        return given
 
     @property
     def database(self) -> str:
@@ -95,10 +149,22 @@ class Settings(BaseSettings):
         return self.artifact_folder or self.data / "artifacts"
 
 
+def with_password(url: str, password: str | SecretStr) -> str:
+    """The URL with a password in it; one that has its own stays as it is."""
+    parts = urlsplit(url)
+    if parts.password is not None or not parts.hostname:
+        return url
+    user, _, place = parts.netloc.rpartition("@")
+    secret = password.get_secret_value() if isinstance(password, SecretStr) else password
+    return parts._replace(netloc=f"{user}:{quote(secret, safe='')}@{place}").geturl()
+
+
 def load_settings(**said: object) -> Settings:
     """Settings from the environment, with what a command line said on top; a wrong one is one sentence."""
     try:
         return Settings(**{name: value for name, value in said.items() if value is not None})  # type: ignore[arg-type]
+    except OSError as error:
+        raise BadInput(f"cannot read {error.filename}: {error.strerror}; secrets must be readable by us") from error
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])

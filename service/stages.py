@@ -132,7 +132,7 @@ class Stages:
         """Outside the settling transaction: there two last finishers would miss each other."""
         if message := self._patiently(lambda: self._store.batches.finish_if_settled(batch_id)):
             self._broker.send([message])
-        else:
+        elif self._refill.is_due():
             self._patiently(self._refill)
 
     def _patiently(self, step: Callable[[], Any]) -> Any:
@@ -211,16 +211,23 @@ class Heartbeat:
 class Coalesced:
     """Runs a step for everybody who asks; who asks while it runs is served by one more round."""
 
-    def __init__(self, step: Callable[[], None]) -> None:
+    def __init__(self, step: Callable[[], None], every_seconds: float = 0.05) -> None:
         self._step = step
+        self._every_seconds = every_seconds
         self._running = threading.Lock()
         self._wanted = False
+        self._last = 0.0
+
+    def is_due(self) -> bool:
+        """Whether the last one is a while ago; who comes sooner is served by the next, or by the control loop."""
+        return time.monotonic() - self._last >= self._every_seconds
 
     def __call__(self) -> None:
         self._wanted = True
         while self._wanted and self._running.acquire(blocking=False):
             try:
                 self._wanted = False
+                self._last = time.monotonic()
                 self._step()
             finally:
                 self._running.release()

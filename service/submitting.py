@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import PydanticSerializationError
+from sqlalchemy.exc import IntegrityError
+
 from schemas.dialects import Dialect, read_suite
 from schemas.findings import Finding, Level
 from schemas.states import BatchState, Role
@@ -16,6 +19,9 @@ from service.batch_settings import resolve
 from service.checks import Tools, preflight
 from service.errors import BadInput, Conflict, NotFound
 from service.files import resolve_files
+from service.judging.estimate import Design, Estimate, estimate
+from service.judging.settings import JudgeSettings
+from service.models.prices import known_prices
 from service.settings import Settings
 from service.skills import Snapshot, find_skill, take_snapshot
 from service.storage.artifacts import ArtifactStore
@@ -51,6 +57,14 @@ class Accepted:
     is_new: bool = True
 
 
+@dataclass(frozen=True)
+class Preview:
+    """What a submit would come to; without an estimate it would be refused."""
+
+    findings: tuple[Finding, ...]
+    estimate: Estimate | None
+
+
 class Refused(BadInput):
     """The suite cannot be run; carries every finding."""
 
@@ -72,6 +86,34 @@ class Submitting:
 
     def accept(self, submission: Submission) -> Accepted:
         """Accept a batch whole or not at all; the same idempotency key and content give the same batch."""
+        plan = self._plan(submission)
+        self._artifacts.put(plan.raw)
+        with database_errors():
+            try:
+                return self._write(submission, plan)
+            except IntegrityError:
+                # The same key came twice at once, and the other one was first.
+                team = self._store.teams.named(submission.team)
+                if repeat := self._repeat(team.id, submission.idempotency_key, plan.digest(submission)):
+                    return repeat
+                raise
+
+    def preview(self, submission: Submission) -> "Preview":
+        """What accepting it would find and take; no batch is written."""
+        try:
+            plan = self._plan(submission)
+        except Refused as refusal:
+            return Preview(tuple(refusal.findings), None)
+        value = {name: entry["value"] for name, entry in plan.settings.items()}
+        models = tuple(value["judge_models"] or ([value["judge_model"]] if value["judge_model"] else []))
+        judge = JudgeSettings(models=models, rejudge_share=value["rejudge_share"]) if models else None
+        arms = 2 if submission.against or value["baseline_comparison"] else 1
+        executor = None if value["runner"] == "command" else value["executor_model"]
+        design = Design(value["runs_per_eval"], arms, executor, judge)
+        return Preview(tuple(plan.findings), estimate(plan.suite, Dialect(plan.dialect), design, known_prices()))
+
+    def _plan(self, submission: Submission) -> "_Plan":
+        """Everything a batch is made of, checked; raises Refused with every finding."""
         find_skill(submission.skill)
         raw = submission.suite if submission.suite is not None else _own_suite(submission.skill)
         suite, dialect, findings = self._read(raw)
@@ -81,15 +123,15 @@ class Submitting:
         if any(finding.level is Level.ERROR for finding in findings):
             raise Refused(findings)
         snapshot = take_snapshot(submission.skill, self._artifacts)
-        self._artifacts.put(raw)
-        with database_errors():
-            return self._write(submission, _Plan(suite, dialect, raw, settings, inputs, snapshot, findings))
+        return _Plan(suite, dialect, raw, settings, inputs, snapshot, findings)
 
     def _read(self, raw: bytes) -> tuple[Suite, str, list[Finding]]:
         reading = read_suite(raw)
         findings = list(reading.findings)
         if not reading.ok or not isinstance(reading.document, Suite) or reading.dialect is None:
             raise Refused(findings)
+        if unstorable := _unstorable(reading.document):
+            raise Refused([*findings, unstorable])
         return reading.document, reading.dialect.value, findings
 
     def _inputs(self, skill: Path, suite: Suite, dialect: str) -> tuple[dict[str, list[dict[str, Any]]], list[Finding]]:
@@ -115,7 +157,7 @@ class Submitting:
             return repeat
         batch_id = new_id()
         with self._store.submit(team.id) as submit:
-            version = _record_skill(submit, plan.snapshot)
+            version = record_skill(submit, plan.snapshot)
             control = _control(submit, submission.against, version)
             suite_id = submit.suite(*plan.suite_rows())
             runs = list(plan.runs(version, control))
@@ -211,14 +253,31 @@ def _control(submit: Submit, against: str | None, version: SkillVersionRow) -> S
     raise NotFound(f"{version.skill} has no version {against!r}; known versions: {known}")
 
 
-def _record_skill(submit: Submit, snapshot: Snapshot) -> SkillVersionRow:
+def record_skill(submit: Submit, snapshot: Snapshot) -> SkillVersionRow:
+    """Write a snapshot down as a version of its skill, or find it by its digest."""
     return submit.skill_version(
-        skill=snapshot.name[:200],
+        skill=_without_nul(snapshot.name)[:200],
         digest=snapshot.digest,
-        description=snapshot.description,
+        description=_without_nul(snapshot.description),
         files=snapshot.files,
         git_hash=snapshot.git_hash,
     )
+
+
+def _without_nul(text: str) -> str:
+    """PostgreSQL keeps no NUL in a text."""
+    return text.replace("\0", "\ufffd")
+
+
+def _unstorable(suite: Suite) -> Finding | None:
+    """Text that no database keeps: half a surrogate pair anywhere, NUL in an id."""
+    message = "the suite contains half a surrogate pair or NUL in an id, which is no text; remove it"
+    finding = Finding(level=Level.ERROR, path="", message=message, code="no_text")
+    try:
+        suite.model_dump_json()
+    except (PydanticSerializationError, UnicodeError):
+        return finding
+    return finding if any("\0" in str(case.id) for case in suite.cases) else None
 
 
 def _own_suite(skill: Path) -> bytes:

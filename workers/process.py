@@ -26,14 +26,14 @@ class ProcessParts:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._pid = os.getpid()
-        self._parts = Parts(settings)
+        self._parts = Parts(settings, is_worker=True)
         self._lock = threading.Lock()
 
     def __call__(self) -> Parts:
         if self._pid != os.getpid():
             with self._lock:
                 if self._pid != os.getpid():
-                    self._parts, self._pid = Parts(self._settings), os.getpid()
+                    self._parts, self._pid = Parts(self._settings, is_worker=True), os.getpid()
         return self._parts
 
 

@@ -22,7 +22,7 @@ MOST_ITEMS = 100
 MOST_GROUPS = 120
 MAX_TOKENS = 4_000
 
-NOTES_TASK = """You read the aggregated benchmark of an agent skill and write down what an attentive analyst would notice.
+NOTES_TASK = """You read the aggregated benchmark of an agent skill and write down what an attentive analyst would see.
 
 Rules:
 - Say only what the numbers in the benchmark show. Every number you write must stand in it as you write it.
@@ -87,7 +87,7 @@ def notes_request(found: Aggregates, model: str) -> dict[str, JsonValue]:
 def accepted_notes(answer: str, found: Aggregates) -> tuple[list[str], list[str]]:
     """The notes that cite only the benchmark, and those that were refused because they do not."""
     try:
-        given = json.loads(answer)["notes"]
+        given = list(json.loads(answer)["notes"])
     except (ValueError, TypeError, KeyError, RecursionError):
         return [], []
     known = _numbers_of(digest(found))

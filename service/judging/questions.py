@@ -5,6 +5,7 @@ run to run, so that an answer that passes everything, or nothing, gives itself a
 runs of a case: the prefix stays cacheable.
 """
 
+import functools
 import hashlib
 import json
 import re
@@ -41,12 +42,12 @@ class Questions:
     checks: dict[str, StructuralExpectation] = field(default_factory=dict)  # decided by code; remarks may name them
     with_conventions: bool = False
 
-    @property
+    @functools.cached_property
     def controls(self) -> dict[str, Control]:
         """The two control statements."""
         return {id_: asked for id_, asked in self.statements.items() if isinstance(asked, Control)}
 
-    @property
+    @functools.cached_property
     def own_statements(self) -> dict[str, Statement]:
         """The statements of the case itself."""
         return {id_: asked for id_, asked in self.statements.items() if isinstance(asked, Statement)}
@@ -94,6 +95,7 @@ def question_text(case: Case) -> str:
     return json.dumps(parts, ensure_ascii=False)
 
 
+@functools.lru_cache(maxsize=4_096)
 def phrase_of(seed: bytes) -> str:
     """Words that nobody writes by chance."""
     return " ".join(word_of(seed + bytes([number])) for number in range(CONTROL_WORDS))
@@ -102,6 +104,5 @@ def phrase_of(seed: bytes) -> str:
 def word_of(seed: bytes) -> str:
     """One made-up word."""
     digest = hashlib.sha256(seed).digest()
-    pairs = zip(digest[0::2], digest[1::2], strict=True)
-    syllables = [CONSONANTS[a % len(CONSONANTS)] + VOWELS[b % len(VOWELS)] for a, b in pairs]
-    return "".join(syllables[:SYLLABLES])
+    pairs = [digest[2 * place : 2 * place + 2] for place in range(SYLLABLES)]
+    return "".join(CONSONANTS[a % len(CONSONANTS)] + VOWELS[b % len(VOWELS)] for a, b in pairs)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from service.limits.arithmetic import FlowSeen, effective, needs, per_minute, seen_limits, window_seconds
 from service.limits.port import Demand, Policy, Seen, Turn
 
+ROUNDING = 1e-6  # three tenths are not more than 0.3
+
 
 @dataclass
 class Slot:
@@ -111,7 +113,7 @@ class MemoryLimiter:
         """Give the next slot, unless the flow's window is full or the slot is too far away."""
         costs = self._costs(queue, demand)
         held = queue.held(demand.flow, queue.at)
-        if held and sum(slot.cost for slot in held) + max(costs) > window:
+        if held and sum(slot.cost for slot in held) + max(costs) > window + ROUNDING:
             return Turn(False, free_at(held, max(costs), window) - queue.at)
         wait = self._wait(queue, costs)
         if wait > patience:
@@ -133,6 +135,6 @@ def free_at(held: list[Slot], cost: float, window: float) -> float:
     left = sum(slot.cost for slot in held)
     for slot in held:
         left -= slot.cost
-        if left + cost <= window:
+        if left + cost <= window + ROUNDING:
             return slot.at
     return held[-1].at

@@ -61,13 +61,13 @@ for i = 1, 3 do
   if cost[i] > 0 then wait = math.max(wait, backlog[i] + cost[i] - math.max(burst, cost[i])) end
 end
 
-if held > 0 and held + most > window then
+if held > 0 and held + most > window + 0.000001 then
   local retry, freed = 0, 0
   local slots = redis.call('ZRANGE', KEYS[3], 0, 31, 'WITHSCORES')
   for i = 1, #slots, 2 do
     freed = freed + tonumber(string.match(slots[i], '|(.*)$'))
     retry = tonumber(slots[i + 1]) - now
-    if held - freed + most <= window then break end
+    if held - freed + most <= window + 0.000001 then break end
   end
   return answer(0, retry)
 end

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, case, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, Engine, Row, bindparam, case, exists, func, insert, or_, select, update
 
 from schemas.states import BatchState, Outcome, Stage
 from service.storage.clock import Now
@@ -14,6 +14,18 @@ from service.storage.tables import batches, runs, skill_versions
 LIVE = (BatchState.ACCEPTED, BatchState.RUNNING, BatchState.PAUSED)
 RETRYABLE = tuple(set(Outcome) - {Outcome.SCORED, Outcome.GATED, Outcome.UNGRADED})
 _INSERT_SIZE = 5_000
+
+# Asked after every run that settles, so built once.
+_FINISH = (
+    update(batches)
+    .where(
+        batches.c.id == bindparam("batch"),
+        batches.c.state.in_(LIVE),
+        ~exists().where(runs.c.batch_id == bindparam("batch"), runs.c.stage != Stage.SETTLED),
+    )
+    .values(state=BatchState.AGGREGATING, dispatched_at=Now(), lease_until=None, attempts=0)
+    .returning(batches.c.id)
+)
 
 
 class Batches:
@@ -107,15 +119,8 @@ class Batches:
 
     def finish_if_settled(self, batch_id: str) -> Message | None:
         """Ask, after a run settled, whether it was the last: then the batch is aggregated. Safe to ask again."""
-        unsettled = exists().where(runs.c.batch_id == batch_id, runs.c.stage != Stage.SETTLED)
-        statement = (
-            update(batches)
-            .where(batches.c.id == batch_id, batches.c.state.in_(LIVE), ~unsettled)
-            .values(state=BatchState.AGGREGATING, dispatched_at=Now(), lease_until=None, attempts=0)
-            .returning(batches.c.id)
-        )
         with self._engine.begin() as connection:
-            moved = connection.execute(statement).one_or_none()
+            moved = connection.execute(_FINISH, {"batch": batch_id}).one_or_none()
         return Message("aggregate", batch_id, f"batch={batch_id}") if moved else None
 
     def claim_aggregate(self, batch_id: str, lease_seconds: float) -> int | None:

@@ -10,8 +10,12 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from service.errors import BadInput, Unavailable
 
 
-def open_engine(url: str, pool_size: int = 20) -> Engine:
-    """An engine for the URL; connects on first use."""
+def open_engine(url: str, pool_size: int = 20, ping_first: bool = True) -> Engine:
+    """An engine for the URL; connects on first use.
+
+    `ping_first` asks every connection whether it still lives before it is used: for doors, where the first request
+    after a restart of the database must not fail. Workers try again anyway, and save the round trip.
+    """
     try:
         backend = make_url(url).get_backend_name()
     except (ArgumentError, NoSuchModuleError) as error:
@@ -24,7 +28,7 @@ def open_engine(url: str, pool_size: int = 20) -> Engine:
         psycopg = make_url(url).set(drivername="postgresql+psycopg")
         return create_engine(
             psycopg,
-            pool_pre_ping=True,
+            pool_pre_ping=ping_first,
             pool_size=pool_size,
             max_overflow=pool_size,
             connect_args={"connect_timeout": 5},

@@ -3,7 +3,24 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, case, delete, insert, or_, select, tuple_, update
+from sqlalchemy import (
+    JSON,
+    Connection,
+    Engine,
+    Float,
+    Integer,
+    Row,
+    String,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 
 from schemas.states import BatchState, Outcome, Role, Stage
 from service.storage.clock import Now
@@ -13,6 +30,63 @@ from service.storage.tables import artifacts, attempts, batches, runs
 OPEN_STAGES = (Stage.EXECUTE, Stage.CHECK, Stage.JUDGE)
 # The fence of a stage's first claim when nothing ever went wrong: a higher one means that something was saved before.
 _FIRST_FENCE = {Stage.EXECUTE: 1, Stage.CHECK: 2, Stage.JUDGE: 3}
+
+
+# The statements of the hot path are built once: building them anew would cost more than running them.
+_FREE = or_(runs.c.lease_until.is_(None), runs.c.lease_until < Now())
+_DUE = or_(runs.c.not_before.is_(None), runs.c.not_before <= Now())
+_CLAIM = (
+    update(runs)
+    .where(runs.c.id == bindparam("run"), runs.c.stage == bindparam("at"), _FREE, _DUE)
+    .values(
+        fence=runs.c.fence + 1,
+        attempts=runs.c.attempts + 1,
+        lease_until=Now() + bindparam("lease_seconds", type_=Float),
+        not_before=None,
+        worker=bindparam("who"),
+        started_at=func.coalesce(runs.c.started_at, Now()),
+    )
+    .returning(*runs.c, Now().label("claimed_at"))
+)
+_HELD = update(runs).where(
+    runs.c.id == bindparam("run"), runs.c.fence == bindparam("held_fence"), runs.c.stage == bindparam("at")
+)
+_IS_PAUSED = select(batches.c.state == BatchState.PAUSED).where(batches.c.id == runs.c.batch_id).scalar_subquery()
+_ADVANCE = _HELD.values(
+    stage=case((_IS_PAUSED, Stage.WAITING), else_=bindparam("to", type_=String)),
+    entry=bindparam("to"),
+    attempts=0,
+    lease_until=None,
+    dispatched_at=case((_IS_PAUSED, None), else_=Now()),
+    facts=bindparam("new_facts", type_=JSON),
+).returning(*runs.c)
+_SETTLE = _HELD.values(
+    stage=Stage.SETTLED,
+    entry=bindparam("at"),
+    outcome=bindparam("ended"),
+    error=bindparam("why"),
+    lease_until=None,
+    dispatched_at=None,
+    settled_at=Now(),
+    facts=bindparam("new_facts", type_=JSON),
+).returning(runs.c.id)
+_HAND_BACK = _HELD.values(
+    lease_until=None,
+    dispatched_at=None,
+    not_before=Now() + bindparam("pause_seconds", type_=Float),
+    attempts=runs.c.attempts - bindparam("uncounted", type_=Integer),
+).returning(runs.c.id)
+_ATTEMPT = insert(attempts).values(
+    run_id=bindparam("run"),
+    stage=bindparam("at"),
+    fence=bindparam("held_fence"),
+    worker=bindparam("who"),
+    started_at=bindparam("since"),
+    ended_at=Now(),
+    result=bindparam("came_to"),
+    error=bindparam("why"),
+)
+_ARTIFACT = insert(artifacts)
 
 
 def message_of(row: Row[Any]) -> Message:
@@ -29,23 +103,9 @@ class Runs:
 
     def claim(self, run_id: int, stage: Stage, worker: str, lease_seconds: float) -> Claim | None:
         """Take a run's stage; None if somebody holds it, or it moved on, or it is not due yet."""
-        free = or_(runs.c.lease_until.is_(None), runs.c.lease_until < Now())
-        due = or_(runs.c.not_before.is_(None), runs.c.not_before <= Now())
-        statement = (
-            update(runs)
-            .where(runs.c.id == run_id, runs.c.stage == stage, free, due)
-            .values(
-                fence=runs.c.fence + 1,
-                attempts=runs.c.attempts + 1,
-                lease_until=Now() + lease_seconds,
-                not_before=None,
-                worker=worker,
-                started_at=case((runs.c.started_at.is_(None), Now()), else_=runs.c.started_at),
-            )
-            .returning(*runs.c, Now().label("claimed_at"))
-        )
+        given = {"run": run_id, "at": stage, "who": worker, "lease_seconds": lease_seconds}
         with self._engine.begin() as connection:
-            row = connection.execute(statement).one_or_none()
+            row = connection.execute(_CLAIM, given).one_or_none()
         return _claim(row, worker) if row else None
 
     def extend(self, held: Iterable[tuple[int, int]], lease_seconds: float) -> set[int]:
@@ -64,21 +124,10 @@ class Runs:
 
     def advance(self, claim: Claim, to: Stage, files: Mapping[str, Blob], facts: dict[str, Any]) -> Saved | None:
         """Save a finished stage and move on; None if the lease was lost. A paused batch's run waits instead."""
-        paused = select(batches.c.state == BatchState.PAUSED).where(batches.c.id == runs.c.batch_id).scalar_subquery()
-        statement = (
-            self._held(claim)
-            .values(
-                stage=case((paused, Stage.WAITING), else_=to),
-                entry=to,
-                attempts=0,
-                lease_until=None,
-                dispatched_at=case((paused, None), else_=Now()),
-                facts={**claim.facts, **facts},
-            )
-            .returning(*runs.c)
-        )
         with self._engine.begin() as connection:
-            row = connection.execute(statement).one_or_none()
+            row = connection.execute(
+                _ADVANCE, {**_held(claim), "to": to, "new_facts": {**claim.facts, **facts}}
+            ).one_or_none()
             if row is None:
                 return None
             self._keep(connection, claim, files, "done")
@@ -88,41 +137,19 @@ class Runs:
         self, claim: Claim, outcome: Outcome, error: str | None, files: Mapping[str, Blob], facts: dict[str, Any]
     ) -> Saved | None:
         """Save the end of a run, once; None if the lease was lost."""
-        statement = (
-            self._held(claim)
-            .values(
-                stage=Stage.SETTLED,
-                entry=claim.stage,
-                outcome=outcome,
-                error=error,
-                lease_until=None,
-                dispatched_at=None,
-                settled_at=Now(),
-                facts={**claim.facts, **facts},
-            )
-            .returning(runs.c.id)
-        )
+        given = {**_held(claim), "ended": outcome, "why": error, "new_facts": {**claim.facts, **facts}}
         done = outcome in (Outcome.SCORED, Outcome.GATED, Outcome.UNGRADED)
         with self._engine.begin() as connection:
-            if connection.execute(statement).one_or_none() is None:
+            if connection.execute(_SETTLE, given).one_or_none() is None:
                 return None
             self._keep(connection, claim, files, "done" if done else outcome, error)
         return Saved(None, settled=True)
 
     def hand_back(self, claim: Claim, delay_seconds: float, error: str | None, counts: bool) -> bool:
         """Let go of a run so that it is tried again later; `counts` says whether this was a failed attempt."""
-        statement = (
-            self._held(claim)
-            .values(
-                lease_until=None,
-                dispatched_at=None,
-                not_before=Now() + delay_seconds,
-                attempts=runs.c.attempts - (0 if counts else 1),
-            )
-            .returning(runs.c.id)
-        )
+        given = {**_held(claim), "pause_seconds": delay_seconds, "uncounted": 0 if counts else 1}
         with self._engine.begin() as connection:
-            if connection.execute(statement).one_or_none() is None:
+            if connection.execute(_HAND_BACK, given).one_or_none() is None:
                 return False
             self._keep(connection, claim, {}, "handed_back", error)
         return True
@@ -159,9 +186,12 @@ class Runs:
         with self._engine.begin() as connection:
             return [run_row(row) for row in connection.execute(query.order_by(runs.c.position).limit(limit))]
 
-    @staticmethod
-    def _held(claim: Claim) -> Any:
-        return update(runs).where(runs.c.id == claim.run_id, runs.c.fence == claim.fence, runs.c.stage == claim.stage)
+    def of_cases(self, batch_id: str, first: int, last: int) -> list[RunRow]:
+        """The runs of some cases in the order of a report: by case, treatment before control, by number."""
+        chosen = (runs.c.batch_id == batch_id, runs.c.case_position >= first, runs.c.case_position <= last)
+        order = (runs.c.case_position, runs.c.role.desc(), runs.c.run_number)
+        with self._engine.begin() as connection:
+            return [run_row(row) for row in connection.execute(select(runs).where(*chosen).order_by(*order))]
 
     @staticmethod
     def _keep(
@@ -172,16 +202,15 @@ class Runs:
             again = artifacts.c.stage.in_(OPEN_STAGES[OPEN_STAGES.index(claim.stage) :])
             connection.execute(delete(artifacts).where(artifacts.c.run_id == claim.run_id, again))
         if files:
-            rows = [
-                {"run_id": claim.run_id, "name": name, "sha256": blob.sha256, "size": blob.size, "stage": claim.stage}
-                for name, blob in files.items()
-            ]
-            connection.execute(insert(artifacts), rows)
-        attempt = {"run_id": claim.run_id, "stage": claim.stage, "fence": claim.fence, "worker": claim.worker}
-        ended = insert(attempts).values(
-            **attempt, started_at=claim.claimed_at, ended_at=Now(), result=result, error=error
-        )
-        connection.execute(ended)
+            made = {"run_id": claim.run_id, "stage": claim.stage}
+            rows = [{**made, "name": name, "sha256": blob.sha256, "size": blob.size} for name, blob in files.items()]
+            connection.execute(_ARTIFACT, rows)
+        told = {"who": claim.worker, "since": claim.claimed_at, "came_to": result, "why": error}
+        connection.execute(_ATTEMPT, {**_held(claim), **told})
+
+
+def _held(claim: Claim) -> dict[str, Any]:
+    return {"run": claim.run_id, "held_fence": claim.fence, "at": claim.stage}
 
 
 def _claim(row: Row[Any], worker: str) -> Claim:

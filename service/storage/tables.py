@@ -153,6 +153,7 @@ runs = Table(
     Column("settled_at", Float, comment="when it ended"),
     UniqueConstraint("batch_id", "position"),
     Index("ix_runs_waiting", "batch_id", "position", sqlite_where=WAITING, postgresql_where=WAITING),
+    Index("ix_runs_case", "batch_id", "case_position"),
     Index("ix_runs_open", "stage", "dispatched_at", sqlite_where=OPEN, postgresql_where=OPEN),
     Index("ix_runs_unsettled", "batch_id", sqlite_where=UNSETTLED, postgresql_where=UNSETTLED),
 )

@@ -125,10 +125,11 @@ class Views:
             rows = connection.execute(query.order_by(attempts.c.id).limit(limit)).all()
         return [_event(row) for row in rows]
 
-    def newest_event(self) -> int:
-        """The id of the newest attempt of anybody."""
+    def newest_event(self, settle_seconds: float) -> int:
+        """The id of the newest attempt of anybody, bar the last moment."""
+        query = select(attempts.c.id).where(attempts.c.ended_at < Now() - settle_seconds)
         with self._engine.begin() as connection:
-            return int(connection.execute(select(func.coalesce(func.max(attempts.c.id), 0))).scalar_one())
+            return int(connection.execute(query.order_by(attempts.c.id.desc()).limit(1)).scalar_one_or_none() or 0)
 
     def skills(self, team_id: str, after: str = "", limit: int = 100) -> list[SkillLine]:
         """A page of a team's skills by name."""

@@ -134,13 +134,13 @@ class Fleet:
         with self.parts.store.engine.begin() as connection:
             return int(connection.execute(held).scalar_one())
 
-    def wait(self, batch_id: str, seconds: float = 120) -> None:
+    def wait(self, batch_id: str, seconds: float = 240, team: str = "default") -> None:
         """Until the batch has ended; says how far it came if it does not."""
         deadline = time.monotonic() + seconds
         status = None
         while time.monotonic() < deadline:
             try:
-                status = self.parts.desk.status(batch_id, "default")
+                status = self.parts.desk.status(batch_id, team)
             except Exception:  # noqa: BLE001  the database may be restarting
                 time.sleep(0.2)
                 continue
@@ -150,6 +150,13 @@ class Fleet:
         raise AssertionError(
             f"the batch did not end: {status and (status.batch.state, status.progress)}\n{self.logs()}"
         )
+
+    def wait_for_settled(self, batch_id: str, count: int, team: str = "default") -> None:
+        """Until so many runs of the batch have settled."""
+        deadline = time.monotonic() + 60
+        while self.parts.desk.status(batch_id, team).progress.settled < count:
+            assert time.monotonic() < deadline, self.logs()
+            time.sleep(0.05)
 
     def logs(self) -> str:
         """The end of every worker's log."""

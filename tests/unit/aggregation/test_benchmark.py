@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from support.judged_runs import grading, passing, plan, run
 
+from schemas.dialects import Kind, read
 from schemas.grading import CriterionResult, GradedExpectation, Grading, RubricSummary
 from schemas.states import Outcome, Role
 from schemas.structural import CheckedExpectation, Structural, Summary
@@ -277,3 +278,16 @@ def test_costs_are_ratios_with_intervals() -> None:
     assert found["statistics"]["ratios"]["tokens"]["ratio"] == pytest.approx(1.985, abs=0.01)
     assert found["statistics"]["ratios"]["time_seconds"]["ratio"] == 1.0
     assert found["coverage"]["cost_usd"] == pytest.approx(0.16)
+
+
+def test_our_own_readers_find_nothing_wrong_with_what_we_write() -> None:
+    facts = CaseFacts(1, "Booking", weights={"clarity": 1.0})
+    arms = (("with_skill", 3), ("without_skill", 1))
+    records = [run(facts, arm, 1, passing(n, 4, {"clarity": 4}), seconds=2.5, tokens=10) for arm, n in arms]
+    aggregates = aggregate(records, plan())
+    for kind, write in ((Kind.BENCHMARK, aggregates.write_benchmark), (Kind.FEEDBACK, aggregates.write_feedback)):
+        out = io.BytesIO()
+        write(out)
+        reading = read(out.getvalue())
+        assert reading.kind is kind
+        assert reading.ok, reading.findings

@@ -317,6 +317,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("batch_id", "position", name=op.f("uq_runs_batch_id_position")),
     )
     with op.batch_alter_table("runs", schema=None) as batch_op:
+        batch_op.create_index("ix_runs_case", ["batch_id", "case_position"], unique=False)
         batch_op.create_index(
             "ix_runs_open",
             ["stage", "dispatched_at"],

@@ -1,0 +1,100 @@
+"""Who asks: the bearer token, its scope and its rate; without any token made, only this machine."""
+
+import ipaddress
+import threading
+import time
+from collections.abc import Callable
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from api.errors import TooMany
+from service.bootstrap import Parts
+from service.tokens import Caller, Scope, Unauthorized
+
+_BEARER = HTTPBearer(auto_error=False, description="A token of `assay token create`.")
+_EVERYTHING = frozenset(Scope)
+_MOST_CALLERS = 10_000
+
+
+def parts_of(request: Request) -> Parts:
+    """The parts of this process."""
+    return cast(Parts, request.app.state.parts)
+
+
+PartsHere = Annotated[Parts, Depends(parts_of)]
+
+
+class Rate:
+    """So many requests a minute for each caller, as a bucket that fills steadily."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._per_minute = per_minute
+        self._buckets: dict[str, tuple[float, float]] = {}
+        self._lock = threading.Lock()
+
+    def take(self, who: str) -> None:
+        """One request of somebody; refused with the time to wait when the bucket is empty."""
+        now = time.monotonic()
+        with self._lock:
+            if len(self._buckets) > _MOST_CALLERS:
+                self._buckets.clear()
+            level, when = self._buckets.get(who, (float(self._per_minute), now))
+            level = min(self._per_minute, level + (now - when) * self._per_minute / 60)
+            self._buckets[who] = (max(0.0, level - 1), now)
+        if level < 1:
+            wait = (1 - level) * 60 / self._per_minute
+            raise TooMany(f"this token may ask {self._per_minute} times a minute; come again in {wait:.1f} s", wait)
+
+
+def recognise(
+    request: Request, parts: PartsHere, shown: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]
+) -> Caller:
+    """The caller of this request, within its rate."""
+    caller = _caller(request, parts, shown)
+    request.scope["assay_caller"] = caller
+    request.app.state.rate.take(caller.token_id or "loopback")
+    return caller
+
+
+def _caller(request: Request, parts: Parts, shown: HTTPAuthorizationCredentials | None) -> Caller:
+    if shown is not None:
+        return parts.tokens.recognise(shown.credentials)
+    if parts.tokens.are_needed():
+        raise Unauthorized("this API needs a token; send it as `Authorization: Bearer <token>`")
+    _refuse_strangers(request)
+    return Caller(parts.settings.team, _EVERYTHING)
+
+
+def _refuse_strangers(request: Request) -> None:
+    """Without tokens only programs of this machine are let in, and no web page that a browser happens to show."""
+    client = request.client.host if request.client else ""
+    if not is_loopback(client) or not is_loopback(request.url.hostname or ""):
+        raise Unauthorized("without tokens this API answers to this machine alone; make one with `assay token create`")
+    origin = request.headers.get("origin")
+    if origin is not None and origin != f"{request.url.scheme}://{request.url.netloc}":
+        raise Unauthorized("without tokens this API does not answer to pages of other sites")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine, by name or address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _with(scope: Scope) -> Callable[[Caller], Caller]:
+    def check(caller: Annotated[Caller, Depends(recognise)]) -> Caller:
+        caller.require(scope)
+        return caller
+
+    return check
+
+
+Reader = Annotated[Caller, Depends(_with(Scope.READ))]
+Submitter = Annotated[Caller, Depends(_with(Scope.SUBMIT))]
+Administrator = Annotated[Caller, Depends(_with(Scope.ADMIN))]

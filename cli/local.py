@@ -1,0 +1,124 @@
+"""The same questions as to a server, asked of the data folder of this machine."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from api.documents import AcceptedDocument, BatchDocument, BatchSummary, PreviewDocument, ProgressDocument
+from schemas.states import Outcome
+from service.aggregation.gates import Gates
+from service.bootstrap import Parts
+from service.documents import to_json
+from service.errors import BadInput, NotFound
+from service.settings import Settings
+from service.storage.batches import RETRYABLE
+from service.storage.schema import migrate
+from service.submitting import Submission
+
+Json = dict[str, Any]
+_KEPT = {
+    "benchmark": "benchmark.json",
+    "benchmark.md": "benchmark.md",
+    "feedback": "eval_feedback_aggregate.json",
+}
+
+
+class Local:
+    """Acts on the database itself; who runs the batches is `assay serve` or `assay run --resume`."""
+
+    def __init__(self, settings: Settings) -> None:
+        if settings.database_url is None and not (settings.data / "assay.db").exists():
+            raise NotFound(f"{settings.data} is no data folder yet; name one with --data, or a server with --server")
+        self._parts = Parts(settings)
+        self._team = settings.team
+        migrate(self._parts.store.engine)
+
+    def __enter__(self) -> "Local":
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
+    ) -> None:
+        self._parts.store.close()
+
+    def submit(
+        self,
+        skill: str | Path,
+        evals: Path | None = None,
+        settings: Mapping[str, Any] | None = None,
+        against: str | None = None,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+        priority: int = 0,
+    ) -> Json:
+        """Accept a batch; it runs when workers do."""
+        try:
+            suite = evals.read_bytes() if evals else None
+        except OSError as error:
+            raise BadInput(f"cannot read {evals}: {error.strerror}") from error
+        key = idempotency_key
+        made = Submission(Path(skill), suite, self._team, settings or {}, against, priority, None, key)
+        if dry_run:
+            return PreviewDocument.of(self._parts.desk.preview(made)).model_dump(mode="json")
+        return AcceptedDocument.of(self._parts.desk.submit(made)).model_dump(mode="json")
+
+    def batches(self, **asked: Any) -> Iterator[Json]:
+        """All batches, newest first."""
+        before: str | None = None
+        while page := self._parts.desk.find(self._team, before, **asked):
+            yield from (BatchSummary.of(line).model_dump(mode="json") for line in page)
+            before = page[-1].batch.id
+
+    def batch(self, batch_id: str) -> Json:
+        """One batch."""
+        desk = self._parts.desk
+        status = desk.status(batch_id, self._team)
+        about = BatchDocument.about(
+            status, desk.skill_label(status.batch), desk.spent(batch_id, self._team), time.time()
+        )
+        return about.model_dump(mode="json")
+
+    def watch(self, batch_id: str) -> Iterator[Json]:
+        """Progress after progress until the batch ends."""
+        while True:
+            status = self._parts.desk.status(batch_id, self._team)
+            yield ProgressDocument.of(status, time.time()).model_dump(mode="json")
+            if status.is_ended:
+                return
+            time.sleep(0.5)
+
+    def cancel(self, batch_id: str) -> Json:
+        """Stop everything that has not ended."""
+        self._parts.desk.cancel(batch_id, self._team)
+        return self.batch(batch_id)
+
+    def pause(self, batch_id: str) -> Json:
+        """Let no waiting run start."""
+        self._parts.desk.pause(batch_id, self._team)
+        return self.batch(batch_id)
+
+    def resume(self, batch_id: str) -> Json:
+        """Let a paused batch go on."""
+        self._parts.desk.resume(batch_id, self._team)
+        return self.batch(batch_id)
+
+    def retry(self, batch_id: str, outcomes: Sequence[str] | None = None) -> int:
+        """Continue runs that ended without a score."""
+        known = [Outcome(name) for name in outcomes] if outcomes else RETRYABLE
+        return self._parts.desk.retry(batch_id, self._team, known)
+
+    def save(self, batch_id: str, what: str, out: IO[bytes]) -> None:
+        """Write one file of a batch."""
+        if what in _KEPT:
+            out.write(self._parts.desk.aggregate_file(batch_id, self._team, _KEPT[what]))
+        elif what == "report":
+            self._parts.results.report(batch_id, self._team, out)
+        elif what == "export.zip":
+            self._parts.results.export(batch_id, self._team, out)
+        elif what == "junit":
+            self._parts.results.junit(batch_id, self._team, Gates(), out)
+        else:
+            status = self._parts.desk.status(batch_id, self._team)
+            out.write(to_json(self._parts.reviews.document(batch_id, status.is_ended)))
