@@ -1,6 +1,7 @@
 """The stage `aggregate`: what a finished batch comes to, streamed from its runs' artifacts."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,6 +11,7 @@ from schemas.grading import Grading
 from schemas.metrics import Metrics
 from schemas.states import Outcome, Role
 from schemas.structural import Structural
+from schemas.suite import Case
 from schemas.timing import Timing
 from service.aggregation.benchmark import Aggregates, aggregate
 from service.aggregation.markdown import benchmark_markdown
@@ -18,10 +20,12 @@ from service.errors import NotFound
 from service.storage.artifacts import ArtifactStore
 from service.storage.rows import BatchRow, Blob, RunRow
 from service.storage.store import Store
+from service.workspaces.reading import case_facts
 
 T = TypeVar("T")
 # Few, because a case may have a thousand runs.
 _CASES_AT_ONCE = 10
+_PAGE = 200
 
 
 class Aggregate:
@@ -46,7 +50,11 @@ class Aggregate:
         if batch is None:
             raise NotFound(f"there is no batch {batch_id}")
         facts = self.cases(batch)
-        return Closing(aggregate(self._records(batch, facts), self._plan(batch, facts)))
+        return Closing(aggregate(self.records(self._in_order(batch.id, len(facts)), facts), self._plan(batch, facts)))
+
+    def cases(self, batch: BatchRow) -> list[CaseFacts]:
+        """The batch's cases, in the order of the suite."""
+        return [case_facts(Case.model_validate_json(body)) for body in self._store.teams.cases(batch.suite_id)]
 
     def _plan(self, batch: BatchRow, cases: list[CaseFacts]) -> BatchPlan:
         version = self._store.teams.skill_version(batch.skill_version_id)
@@ -77,13 +85,21 @@ class Aggregate:
             is_interim=batch.finished_at is None and batch.state not in ("aggregating",),
         )
 
-    def _records(self, batch: BatchRow, cases: list[CaseFacts]) -> Iterator[RunRecord]:
-        for first in range(0, len(cases), _CASES_AT_ONCE):
-            found = self._store.runs.of_cases(batch.id, first, first + _CASES_AT_ONCE - 1)
-            settled = [run for run in found if run.outcome is not None]
-            files = self._store.runs.files_of([run.id for run in settled])
-            for run in settled:
+    def records(self, batch: BatchRow, cases: list[CaseFacts]) -> Iterator[RunRecord]:
+        """Every settled run, case by case; `paths` names the run, for those who want its artifacts."""
+        return (replace(record, paths={"run": str(run.id)}) for run, record in self._found(batch, cases))
+
+    def records(self, runs: Iterable[RunRow], cases: list[CaseFacts]) -> Iterator[RunRecord]:
+        """The settled ones of these runs with what was decided about them; artifacts are asked for page by page."""
+        settled = (run for run in runs if run.outcome is not None)
+        while page := list(islice(settled, _PAGE)):
+            files = self._store.runs.files_of([run.id for run in page])
+            for run in page:
                 yield self._record(run, cases[run.case_position], files.get(run.id, {}))
+
+    def _in_order(self, batch_id: str, cases: int) -> Iterator[RunRow]:
+        for first in range(0, cases, _CASES_AT_ONCE):
+            yield from self._store.runs.of_cases(batch_id, first, first + _CASES_AT_ONCE - 1)
 
     def _record(self, run: RunRow, case: CaseFacts, files: dict[str, Blob]) -> RunRecord:
         facts = run.facts or {}

@@ -4,7 +4,6 @@ import io
 import tempfile
 import threading
 import zipfile
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import IO
@@ -12,7 +11,7 @@ from typing import IO
 from service.aggregate import Aggregate
 from service.aggregation.gates import Gates, judge_gates
 from service.aggregation.junit import write_junit
-from service.aggregation.records import CaseFacts, RunRecord
+from service.aggregation.records import RunRecord
 from service.batches import BatchDesk
 from service.documents import to_json
 from service.reporting.excerpts import Limits
@@ -20,9 +19,8 @@ from service.reporting.page import write_report
 from service.reviews import Reviews
 from service.sandbox.removal import remove_tree
 from service.storage.artifacts import ArtifactStore
-from service.storage.rows import BatchRow, RunRow
+from service.storage.rows import BatchRow
 from service.storage.store import Store, database_errors
-from service.storage.views import Views
 from service.workspaces.exporting import Export
 
 _REPORT = "report.html"
@@ -55,7 +53,6 @@ class Results:
         self._desk = desk
         self._aggregate = aggregate
         self._reviews = reviews
-        self._views = Views(store.engine)
         self._stored = StoredArtifacts(store, artifacts)
         self._drawing = threading.Lock()  # matplotlib does not like company
 
@@ -68,7 +65,7 @@ class Results:
                 out.write(self._artifacts.get(kept["sha256"]))
                 return
             with self._drawing, self._aggregate.aggregates(batch_id) as found:
-                runs = islice(self._by_case(batch), Limits().runs)
+                runs = islice(self._aggregate.records(batch, self._aggregate.cases(batch)), Limits().runs)
                 write_report(found, runs, self._stored, out)
 
     def junit(self, batch_id: str, team: str, gates: Gates, out: IO[bytes]) -> None:
@@ -95,21 +92,9 @@ class Results:
         with self._aggregate.aggregates(batch.id) as found:
             export = Export(aside, batch.iteration, self._stored, found.plan.options)
             export.use_text_ids(cases)
-            for record in self._aggregate.records(self._runs(batch), cases):
+            for record in self._aggregate.records(batch, cases):
                 export.add(record)
             return export.finish(found)
-
-    def _runs(self, batch: BatchRow) -> Iterator[RunRow]:
-        after = -1
-        while page := self._store.runs.of_batch(batch.id, after):
-            yield from page
-            after = page[-1].position
-
-    def _by_case(self, batch: BatchRow) -> Iterator[RunRecord]:
-        """Case by case, as a page shows them."""
-        cases: list[CaseFacts] = self._aggregate.cases(batch)
-        for position in range(len(cases)):
-            yield from self._aggregate.records(self._views.runs_of_case(batch.id, position), cases)
 
 
 def _zip(folder: Path, out: IO[bytes]) -> None:

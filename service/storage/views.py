@@ -95,12 +95,6 @@ class Views:
         with self._engine.begin() as connection:
             return [run_row(row) for row in connection.execute(query.order_by(runs.c.position).limit(limit))]
 
-    def runs_of_case(self, batch_id: str, case_position: int) -> list[RunRow]:
-        """All runs of one case, arm by arm."""
-        query = select(runs).where(runs.c.batch_id == batch_id, runs.c.case_position == case_position)
-        with self._engine.begin() as connection:
-            return [run_row(row) for row in connection.execute(query.order_by(runs.c.role.desc(), runs.c.run_number))]
-
     def team_of_run(self, run_id: int) -> str | None:
         """Whose run it is."""
         with self._engine.begin() as connection:
