@@ -1,7 +1,6 @@
 """The stage `aggregate`: what a finished batch comes to, streamed from its runs' artifacts."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,7 +24,6 @@ from service.workspaces.reading import case_facts
 T = TypeVar("T")
 # Few, because a case may have a thousand runs.
 _CASES_AT_ONCE = 10
-_PAGE = 200
 
 
 class Aggregate:
@@ -50,7 +48,7 @@ class Aggregate:
         if batch is None:
             raise NotFound(f"there is no batch {batch_id}")
         facts = self.cases(batch)
-        return Closing(aggregate(self.records(self._in_order(batch.id, len(facts)), facts), self._plan(batch, facts)))
+        return Closing(aggregate(self.records(batch, facts), self._plan(batch, facts)))
 
     def cases(self, batch: BatchRow) -> list[CaseFacts]:
         """The batch's cases, in the order of the suite."""
@@ -86,20 +84,13 @@ class Aggregate:
         )
 
     def records(self, batch: BatchRow, cases: list[CaseFacts]) -> Iterator[RunRecord]:
-        """Every settled run, case by case; `paths` names the run, for those who want its artifacts."""
-        return (replace(record, paths={"run": str(run.id)}) for run, record in self._found(batch, cases))
-
-    def records(self, runs: Iterable[RunRow], cases: list[CaseFacts]) -> Iterator[RunRecord]:
-        """The settled ones of these runs with what was decided about them; artifacts are asked for page by page."""
-        settled = (run for run in runs if run.outcome is not None)
-        while page := list(islice(settled, _PAGE)):
-            files = self._store.runs.files_of([run.id for run in page])
-            for run in page:
+        """Every settled run in the order of a report; `paths` names the run, for those who want its artifacts."""
+        for first in range(0, len(cases), _CASES_AT_ONCE):
+            found = self._store.runs.of_cases(batch.id, first, first + _CASES_AT_ONCE - 1)
+            settled = [run for run in found if run.outcome is not None]
+            files = self._store.runs.files_of([run.id for run in settled])
+            for run in settled:
                 yield self._record(run, cases[run.case_position], files.get(run.id, {}))
-
-    def _in_order(self, batch_id: str, cases: int) -> Iterator[RunRow]:
-        for first in range(0, cases, _CASES_AT_ONCE):
-            yield from self._store.runs.of_cases(batch_id, first, first + _CASES_AT_ONCE - 1)
 
     def _record(self, run: RunRow, case: CaseFacts, files: dict[str, Blob]) -> RunRecord:
         facts = run.facts or {}
@@ -119,6 +110,7 @@ class Aggregate:
             skill_used=facts.get("skill_used"),
             simulated=bool(facts.get("simulated")),
             reason=run.error,
+            paths={"run": str(run.id)},
         )
 
     def _document(self, blob: Blob | None, kind: type[T]) -> T | None:
