@@ -81,6 +81,7 @@ def _run(
     parts = Parts(settings)
     migrate(parts.store.engine)
     batch_id = _unfinished(parts, skill) if resume else _submit(parts, skill, evals, given, against)
+    print(f"sandbox {parts.sandbox.tier}, data in {settings.data}", file=sys.stderr)
     try:
         with Embedded(parts), ProgressView() as view:
             status = watch(lambda: parts.desk.status(batch_id, settings.team), view)
@@ -141,8 +142,17 @@ def _tell(state: BatchState, batch_id: str, outcomes: dict[str, int], paths: dic
     if as_json:
         print(json.dumps({"batch_id": batch_id, "state": state, "outcomes": outcomes, "paths": paths}))
         return
+    if "benchmark.md" in paths:
+        print(_headline(Path(paths["benchmark.md"]).read_text(encoding="utf-8")))
     print(f"batch {batch_id} {state}")
     for outcome, count in sorted(outcomes.items()):
         print(f"  {outcome:15} {count}")
     for name, path in paths.items():
         print(f"  {name}: {path}")
+
+
+def _headline(markdown: str) -> str:
+    """The verdict, the coverage and the arms: what people look for first."""
+    head = markdown.split("\n## Cases", 1)[0].strip()
+    simulated = [line for line in markdown.splitlines() if "came from the simulator" in line]
+    return "\n".join([head, "", *simulated]).replace("\\_", "_").replace("**", "").rstrip() + "\n"

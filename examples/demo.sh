@@ -2,11 +2,17 @@
 # The main job on the embedded default: no server, no key, no root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-echo "demo: reading the example suites"
-assay validate examples
-echo
-echo "demo: running one of them, with and without its skill (the agent is a script of ours, no model is asked)"
 data=$(mktemp -d)
 trap 'rm -rf "$data"' EXIT
+
+echo "demo 1: reading the example suites"
+assay validate examples
+
+echo
+echo "demo 2: a batch with a program of ours as the agent, structural checks only"
 assay run examples/changelog-entry --evals examples/changelog-entry/evals/structural-only.json \
-  --command "/bin/bash $PWD/examples/scripted-agent.sh" --sandbox best --data "$data"
+  --command "/bin/bash $PWD/examples/scripted-agent.sh" --runs 2 --sandbox best --data "$data"
+
+echo
+echo "demo 3: the whole job with a simulated model (agent and judge answer from a script: the figures mean nothing)"
+assay run examples/changelog-entry --model simulated --sandbox best --data "$data"

@@ -98,7 +98,7 @@ def test_flower_shows_every_roles_tasks_with_readable_names_and_arguments(tmp_pa
     with running_flower(tmp_path, fleet.environment) as flower:
         try:
             fleet.start()
-            fleet.wait(batch_id)
+            fleet.wait(batch_id, seconds=60)
             wait_until(lambda: seen() == expected, lambda: f"{flower.tasks()}\n{fleet.logs()}")
         finally:
             fleet.stop()

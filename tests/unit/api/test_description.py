@@ -1,0 +1,76 @@
+"""The description of the API says everything a client needs: examples, problems, and who may ask."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api.app import create_app
+from service.bootstrap import Parts
+from service.settings import Settings
+
+OPEN_TO_ALL = {"/healthz", "/readyz"}
+
+
+@pytest.fixture(scope="module")
+def description(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    parts = Parts(Settings(data=Path(tmp_path_factory.mktemp("api"))))
+    described: dict[str, Any] = create_app(parts).openapi()
+    parts.store.close()
+    return described
+
+
+def operations(description: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    return [(path, verb, one) for path, verbs in description["paths"].items() for verb, one in verbs.items()]
+
+
+def test_every_operation_has_an_example_of_its_answer(description: dict[str, Any]) -> None:
+    silent = [
+        f"{verb} {path}"
+        for path, verb, one in operations(description)
+        if not any(_has_example(description, answer) for code, answer in one["responses"].items() if code[0] == "2")
+    ]
+
+    assert silent == []
+
+
+def _has_example(description: dict[str, Any], answer: dict[str, Any]) -> bool:
+    content = answer.get("content")
+    if not content:
+        return "No Content" in answer["description"] or answer["description"] == "Successful Response"
+    return all("example" in one or _schema_has_example(description, one["schema"]) for one in content.values())
+
+
+def _schema_has_example(description: dict[str, Any], schema: dict[str, Any]) -> bool:
+    if "anyOf" in schema:
+        return all(_schema_has_example(description, one) for one in schema["anyOf"])
+    name = schema.get("$ref", "").rpartition("/")[2]
+    return "examples" in description["components"]["schemas"].get(name, {})
+
+
+def test_every_operation_says_in_a_sentence_what_it_does(description: dict[str, Any]) -> None:
+    assert [f"{verb} {path}" for path, verb, one in operations(description) if not one.get("description")] == []
+
+
+def test_every_operation_but_health_needs_a_token(description: dict[str, Any]) -> None:
+    without = {path for path, _verb, one in operations(description) if not one.get("security")}
+
+    assert without == OPEN_TO_ALL
+
+
+def test_every_problem_is_described_as_a_problem_document(description: dict[str, Any]) -> None:
+    for path, verb, one in operations(description):
+        for code, answer in one["responses"].items():
+            if code[0] in "45" and (path, code) != ("/readyz", "503") and "content" in answer:
+                assert list(answer["content"]) == ["application/problem+json"], f"{verb} {path} {code}"
+
+
+def test_every_reference_leads_somewhere(description: dict[str, Any]) -> None:
+    def references(node: Any) -> list[str]:
+        if isinstance(node, dict):
+            own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
+            return own + [found for value in node.values() for found in references(value)]
+        return [found for value in node for found in references(value)] if isinstance(node, list) else []
+
+    known = description["components"]["schemas"]
+    assert {name for name in references(description) if name.rpartition("/")[2] not in known} == set()

@@ -1,0 +1,78 @@
+"""Rates, loopback and webhook addresses: who is let in, and where we go out."""
+
+import pytest
+
+from api.access import Rate, is_loopback
+from api.errors import TooMany
+from service.errors import BadInput
+from service.webhooks import allowed_address, signature, split_url
+
+
+def test_a_token_that_asks_too_often_is_told_when_to_come_again() -> None:
+    rate = Rate(per_minute=3)
+    for _ in range(3):
+        rate.take("a")
+
+    with pytest.raises(TooMany, match="3 times a minute") as refusal:
+        rate.take("a")
+
+    assert 0 < refusal.value.retry_after_seconds <= 20
+
+
+def test_one_token_does_not_use_up_anothers_rate() -> None:
+    rate = Rate(per_minute=1)
+    rate.take("a")
+
+    rate.take("b")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "[::1]", "localhost", "127.8.8.8"])
+def test_this_machine_is_this_machine(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "10.0.0.1", "localhost.evil.example", "127.0.0.1.evil.example"])
+def test_nobody_else_is_this_machine(host: str) -> None:
+    assert not is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "10.1.2.3",
+        "192.168.0.1",
+        "169.254.169.254",
+        "::1",
+        "fd00::1",
+        "0.0.0.0",
+        "::ffff:10.0.0.1",
+        "100.64.0.1",
+    ],
+)
+def test_webhooks_do_not_go_to_private_addresses(host: str) -> None:
+    with pytest.raises(BadInput, match="ASSAY_WEBHOOK_PRIVATE"):
+        allowed_address(host, 443, private_too=False)
+
+
+def test_webhooks_go_to_private_addresses_when_that_is_allowed() -> None:
+    assert allowed_address("127.0.0.1", 443, private_too=True) == "127.0.0.1"
+
+
+def test_webhooks_go_to_public_addresses() -> None:
+    assert allowed_address("8.8.8.8", 443, private_too=False) == "8.8.8.8"
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://host/x", "https://", "http://user@host/", "https://host:99999/", "//host", "http://h\n"]
+)
+def test_what_is_no_web_address_cannot_be_a_webhook(url: str) -> None:
+    with pytest.raises(BadInput):
+        split_url(url)
+
+
+def test_a_signature_covers_the_time_and_the_body() -> None:
+    first = signature("secret", 1, b"body")
+
+    assert first.startswith("t=1,v1=")
+    assert len({first, signature("secret", 2, b"body"), signature("secret", 1, b"b"), signature("s", 1, b"body")}) == 4
