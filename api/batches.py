@@ -273,27 +273,37 @@ def retry(parts: PartsHere, caller: Submitter, batch_id: BatchId, body: RetryBod
     return Retried(runs=parts.desk.retry(batch_id, caller.team, outcomes))
 
 
-@router.get("/{batch_id}/benchmark", responses=file_answer("application/json", {"metadata": {}, "runs": []}))
+@router.get(
+    "/{batch_id}/benchmark",
+    response_class=Response,
+    responses=file_answer("application/json", {"metadata": {}, "runs": []}),
+)
 def benchmark(parts: PartsHere, caller: Reader, batch_id: BatchId) -> Response:
     """benchmark.json of a batch that has ended."""
     return Response(parts.desk.aggregate_file(batch_id, caller.team, "benchmark.json"), media_type="application/json")
 
 
-@router.get("/{batch_id}/benchmark.md", responses=file_answer("text/plain", "# csv-summary"))
+@router.get("/{batch_id}/benchmark.md", response_class=Response, responses=file_answer("text/plain", "# csv-summary"))
 def benchmark_page(parts: PartsHere, caller: Reader, batch_id: BatchId) -> Response:
     """benchmark.md of a batch that has ended."""
     data = parts.desk.aggregate_file(batch_id, caller.team, "benchmark.md")
     return Response(data, media_type="text/plain; charset=utf-8")
 
 
-@router.get("/{batch_id}/feedback", responses=file_answer("application/json", {"suggestions": []}))
+@router.get(
+    "/{batch_id}/feedback", response_class=Response, responses=file_answer("application/json", {"suggestions": []})
+)
 def feedback(parts: PartsHere, caller: Reader, batch_id: BatchId) -> Response:
     """eval_feedback_aggregate.json: what the judges say about the suite."""
     data = parts.desk.aggregate_file(batch_id, caller.team, "eval_feedback_aggregate.json")
     return Response(data, media_type="application/json")
 
 
-@router.get("/{batch_id}/reviews", responses=file_answer("application/json", {"reviews": [], "status": "complete"}))
+@router.get(
+    "/{batch_id}/reviews",
+    response_class=Response,
+    responses=file_answer("application/json", {"reviews": [], "status": "complete"}),
+)
 def reviews(parts: PartsHere, caller: Reader, batch_id: BatchId) -> Response:
     """feedback.json: what people say about the runs."""
     status = parts.desk.status(batch_id, caller.team)
@@ -301,7 +311,7 @@ def reviews(parts: PartsHere, caller: Reader, batch_id: BatchId) -> Response:
     return Response(json.dumps(document), media_type="application/json")
 
 
-@router.get("/{batch_id}/report", responses=file_answer("text/html", "<!doctype html>"))
+@router.get("/{batch_id}/report", response_class=Response, responses=file_answer("text/html", "<!doctype html>"))
 def report(parts: PartsHere, caller: Reader, batch_id: BatchId) -> Response:
     """The page about a batch; one that still runs gives an interim page."""
     parts.desk.status(batch_id, caller.team)
@@ -313,13 +323,13 @@ def report(parts: PartsHere, caller: Reader, batch_id: BatchId) -> Response:
     )
 
 
-@router.get("/{batch_id}/export.zip", responses=file_answer("application/zip", "(zip)"))
+@router.get("/{batch_id}/export.zip", response_class=Response, responses=file_answer("application/zip", "(zip)"))
 def export(parts: PartsHere, caller: Reader, batch_id: BatchId) -> Response:
     """The batch as a skill-creator workspace."""
     return built(lambda out: parts.results.export(batch_id, caller.team, out), "application/zip", f"{batch_id}.zip")
 
 
-@router.get("/{batch_id}/junit", responses=file_answer("application/xml", "<testsuites/>"))
+@router.get("/{batch_id}/junit", response_class=Response, responses=file_answer("application/xml", "<testsuites/>"))
 def junit(
     parts: PartsHere,
     caller: Reader,

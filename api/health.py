@@ -34,7 +34,7 @@ def readyz(parts: PartsHere, response: Response) -> Readiness:
     return found
 
 
-@router.get("/metrics", responses=_METRICS)  # type: ignore[arg-type]
+@router.get("/metrics", response_class=Response, responses=_METRICS)  # type: ignore[arg-type]
 def metrics(request: Request, _caller: Administrator) -> Response:
     """Figures for Prometheus; needs the scope admin, as they are those of all teams."""
     request.app.state.metrics.watchers.set(request.app.state.hub.watchers)

@@ -82,6 +82,7 @@ def list_versions(parts: PartsHere, caller: Reader, skill: SkillName) -> Version
 
 @router.get(
     "/skills/{skill}/history",
+    response_class=Response,
     responses=file_answer("application/json", {"skill_name": "csv-summary", "current_best": "v0", "iterations": []}),
 )
 def history(parts: PartsHere, caller: Reader, skill: SkillName) -> Response:
@@ -95,7 +96,12 @@ def list_schemas(_caller: Reader) -> SchemaList:
     return SchemaList(schemas=dict(_PUBLISHED))
 
 
-@router.get("/schemas/{document}", tags=["schemas"], responses=file_answer("application/json", {"type": "object"}))
+@router.get(
+    "/schemas/{document}",
+    tags=["schemas"],
+    response_class=Response,
+    responses=file_answer("application/json", {"type": "object"}),
+)
 def get_schema(
     _caller: Reader,
     document: Annotated[Kind, PathParameter(description="Which document.")],

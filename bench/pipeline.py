@@ -156,7 +156,7 @@ def bench_stages(runs: int) -> None:
                 cpu = time.process_time() - cpu
                 done = parts.store.batches.progress(batch_id).settled
                 print(
-                    f"stages  {kind:10} {threads} threads: {done / seconds:.0f} runs/s ({3 * done / seconds:.0f} stages/s), "
+                    f"stages  {kind:10} {threads} threads: {done / seconds:.0f} runs/s, {3 * done / seconds:.0f} stages/s, "
                     f"{cpu / done * 1000:.2f} ms CPU per run in the worker"
                 )
                 parts.store.close()
