@@ -55,5 +55,5 @@ $(VENV)/.ready: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/.ready-dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "setup: installing Assay and its test tools into $(VENV)"
-	@./tools/install.sh $(BIN)/python '.[dev]'
+	@./tools/install.sh $(BIN)/python '.[dev,claude-code]'
 	@touch $@ $(VENV)/.ready

@@ -156,7 +156,7 @@ def bench_stages(runs: int) -> None:
                 cpu = time.process_time() - cpu
                 done = parts.store.batches.progress(batch_id).settled
                 print(
-                    f"stages  {kind:10} {threads} threads: {done / seconds:.0f} runs/s, {3 * done / seconds:.0f} stages/s, "
+                    f"stages  {kind:10} {threads} threads: {done / seconds:.0f} runs/s of three stages, "
                     f"{cpu / done * 1000:.2f} ms CPU per run in the worker"
                 )
                 parts.store.close()
@@ -176,7 +176,8 @@ def bench_fleet(runs: int) -> None:
 
 
 def _fleet_once(folder: Path, redis: RedisServer, postgres: PostgresServer, executors: int, runs: int) -> None:
-    fleet = Fleet(folder, postgres.create_database(f"fleet{executors}"), redis.url, log_level="warning")
+    url = postgres.create_database(f"fleet{executors}")
+    fleet = Fleet(folder, url, redis.url, log_level="warning", sandbox="bwrap")
     migrate(fleet.parts.store.engine)
     try:
         fleet.start(*["executor"] * executors, "checker", "judge", "aggregator")

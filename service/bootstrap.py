@@ -25,6 +25,7 @@ from service.queue import Broker
 from service.recovery import Recovery
 from service.results import Results
 from service.reviews import Reviews
+from service.runners.claude_code import ClaudeCodeRunner
 from service.runners.command import CommandRunner
 from service.runners.messages import MessagesRunner
 from service.runners.port import Runner
@@ -192,6 +193,7 @@ class Parts:
         builders: dict[str, Callable[[], Runner]] = {
             "command": lambda: CommandRunner(self.sandbox, self.settings.command_network),
             "messages": lambda: MessagesRunner(self.models, self.sandbox),
+            "claude_code": lambda: ClaudeCodeRunner(self.models, self.sandbox),
         }
         if name not in builders:
             raise BadInput(f"there is no runner {name!r}; known runners: {', '.join(sorted(builders))}")

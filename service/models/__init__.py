@@ -5,6 +5,8 @@ client      ModelClient: complete, stream; callable from many threads
 lane        message batches, half the price
 attempts    how often a call is tried and when it is handed back
 failures    what an exception of the SDK means for a run
+streaming   a streamed answer, put together from its bytes
+gateway     the same door for a program that brings its own client; sniffing reads along
 background  one event loop per process, on which all requests of all threads run
 prices      what a call costs, from prices.json
 

@@ -1,4 +1,4 @@
-"""A streamed answer put together again, from the bytes: the SDK's objects for every event would double the CPU."""
+"""A streamed answer put together again, from the bytes: the SDK's objects for every event cost half as much again."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -12,6 +12,8 @@ from typing import Any
 import httpx2
 
 from api.serving import listen, make_server
+from schemas.states import Outcome, Stage
+from service.admission import choose
 from service.bootstrap import Parts
 from service.settings import Settings
 from service.storage.schema import migrate
@@ -32,9 +34,9 @@ def make_parts(folder: Path, database_url: str | None = None, **settings: Any) -
 class Served:
     """A running API; stop and start it as often as you like."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, port: int = 0) -> None:
         self.parts = parts
-        self._socket = listen("127.0.0.1", 0)
+        self._socket = listen("127.0.0.1", port)
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._server = make_server(parts)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
@@ -94,13 +96,11 @@ def submit(
 def work(
     parts: Parts, batch_id: str, team: str, files: dict[str, bytes] | None = None, settle: int | None = None
 ) -> None:
-    """Do what workers would: take every run through its stages, by the store alone."""
-    from schemas.states import Outcome, Stage
-    from service.admission import choose
-
+    """Do what workers would: take runs (all, or so many) through their stages, by the store alone."""
     parts.store.dispatch.admit(1_000, choose)
     kept = {name: parts.artifacts.put(data) for name, data in (files or {"outputs/a.txt": b"hello"}).items()}
-    for run in list(parts.desk.runs(batch_id, team))[:settle]:
+    unsettled = [run for run in parts.desk.runs(batch_id, team) if run.stage is not Stage.SETTLED]
+    for run in unsettled[:settle]:
         for stage, to in ((Stage.EXECUTE, Stage.CHECK), (Stage.CHECK, Stage.JUDGE)):
             claim = parts.store.runs.claim(run.id, stage, "tester", 30)
             assert claim is not None

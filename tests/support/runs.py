@@ -51,7 +51,7 @@ def models(simulator: Simulator) -> Iterator[ModelClient]:
 def work(tmp_path: Path) -> Path:
     """A folder that other users may pass through, as the sandbox wants it when we are root."""
     for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == 0 and folder != folder.parent and str(folder).startswith("/tmp/pytest"):
+        if folder == tmp_path or folder.name.startswith("pytest-"):
             folder.chmod(0o755)
     return tmp_path
 

@@ -70,7 +70,7 @@ def test_a_refused_suite_names_every_place(client: httpx2.Client) -> None:
     problem = answer.json()
     assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
     assert problem["type"] == "urn:assay:problem:suite-refused"
-    assert "evals[0].prompt" in {error["path"] for error in problem["errors"]}
+    assert "evals[0]" in {error["path"] for error in problem["errors"]}
 
 
 def test_the_same_key_and_content_give_the_same_batch(client: httpx2.Client) -> None:
@@ -147,12 +147,11 @@ def test_a_body_that_does_not_say_how_large_it_is_is_refused_while_it_comes(clie
             yield bytes(65_536)
 
     try:
-        answer = client.post(
-            "/v1/batches", content=endless(), headers={"content-type": "multipart/form-data; boundary=x"}
-        )
-        assert answer.status_code == 413
+        form = {"content-type": "multipart/form-data; boundary=x"}
+        refused = client.post("/v1/batches", content=endless(), headers=form).status_code == 413
     except httpx2.TransportError:
-        pass  # the server hung up on us while we were still sending, which is the other way to refuse
+        refused = True  # the server hung up on us while we were still sending
+    assert refused
     assert sent < 100_000_000
 
 
