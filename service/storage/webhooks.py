@@ -60,8 +60,12 @@ class WebhookRows:
     def remove(self, team_id: str, webhook_id: str) -> bool:
         """Take a webhook back; False if the team has none of that id."""
         mine = (webhooks.c.id == webhook_id, webhooks.c.team_id == team_id, webhooks.c.deleted_at.is_(None))
+        waiting = update(deliveries).where(deliveries.c.webhook_id == webhook_id, deliveries.c.state == "due")
         with self._engine.begin() as connection:
-            return connection.execute(update(webhooks).where(*mine).values(deleted_at=Now())).rowcount == 1
+            if connection.execute(update(webhooks).where(*mine).values(deleted_at=Now())).rowcount != 1:
+                return False
+            connection.execute(waiting.values(state="given_up", error="the webhook was deleted"))
+        return True
 
     def deliveries(self, webhook_id: str, limit: int = 50) -> list[dict[str, Any]]:
         """What became of the newest deliveries."""

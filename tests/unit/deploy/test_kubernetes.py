@@ -1,0 +1,131 @@
+"""The Kubernetes base: valid, complete, and as closed as the compose file."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+from support.compose import ROOT, load
+
+KUBERNETES = ROOT / "deploy" / "kubernetes"
+# The oldest Kubernetes whose pods may have users of their own and a /proc of their own without a switch.
+VERSION = "1.33"
+OUR_WORK = {"migrate", "api", "executor", "checker", "judge", "aggregator", "flower"}
+
+# What we use of KEDA's own kinds, closed, so that a slip of the pen is found.
+TRIGGER = {
+    "type": "object",
+    "required": ["type", "metadata", "authenticationRef"],
+    "additionalProperties": False,
+    "properties": {
+        "type": {"const": "redis"},
+        "metadata": {
+            "type": "object",
+            "required": ["address", "listName", "listLength"],
+            "additionalProperties": False,
+            "properties": {
+                "address": {"type": "string", "pattern": r"^[a-z.]+:\d+$"},
+                "listName": {"enum": ["execute", "check", "judge", "aggregate"]},
+                "listLength": {"type": "string", "pattern": r"^[1-9]\d*$"},
+            },
+        },
+        "authenticationRef": {"type": "object", "required": ["name"], "additionalProperties": False, "properties": {"name": {"type": "string"}}},
+    },
+}  # fmt: skip
+SCALED_OBJECT = {
+    "type": "object",
+    "required": ["scaleTargetRef", "triggers"],
+    "additionalProperties": False,
+    "properties": {
+        "scaleTargetRef": {"type": "object", "required": ["name"], "additionalProperties": False, "properties": {"name": {"enum": ["judge", "executor", "checker"]}}},
+        "minReplicaCount": {"type": "integer", "minimum": 0},
+        "maxReplicaCount": {"type": "integer", "minimum": 1},
+        "pollingInterval": {"type": "integer", "minimum": 1},
+        "cooldownPeriod": {"type": "integer", "minimum": 0},
+        "triggers": {"type": "array", "minItems": 1, "items": TRIGGER},
+    },
+}  # fmt: skip
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    return [document for document in yaml.safe_load_all(path.read_text()) if document]
+
+
+BASE = yaml.safe_load((KUBERNETES / "base" / "kustomization.yaml").read_text())
+RESOURCES = [document for name in BASE["resources"] for document in documents(KUBERNETES / "base" / name)]
+PODS = {
+    document["metadata"]["name"]: document["spec"]["template"]["spec"]
+    for document in RESOURCES
+    if document["kind"] in ("Deployment", "StatefulSet", "Job")
+}
+
+
+def test_the_base_lists_every_file_it_has() -> None:
+    files = {path.name for path in (KUBERNETES / "base").iterdir()} - {"kustomization.yaml"}
+
+    assert set(BASE["resources"]) == files
+
+
+@pytest.mark.parametrize(
+    "document", RESOURCES, ids=lambda document: f"{document['kind']}-{document['metadata']['name']}"
+)
+def test_resources_satisfy_the_schemas_of_kubernetes(document: dict[str, Any]) -> None:
+    kubernetes_validate.validate(document, VERSION, strict=True)
+
+
+def test_the_example_secret_has_every_secret_of_the_compose_file() -> None:
+    (secret,) = documents(KUBERNETES / "secret.example.yaml")
+
+    kubernetes_validate.validate(secret, VERSION, strict=True)
+    assert set(secret["stringData"]) == set(load()["secrets"])
+
+
+def test_autoscaling_follows_queues_that_workers_consume() -> None:
+    found = documents(KUBERNETES / "autoscaling" / "keda.yaml")
+
+    authentications = {one["metadata"]["name"] for one in found if one["kind"] == "TriggerAuthentication"}
+    for scaled in [one for one in found if one["kind"] == "ScaledObject"]:
+        jsonschema.validate(scaled["spec"], SCALED_OBJECT)
+        assert scaled["apiVersion"] == "keda.sh/v1alpha1"
+        assert scaled["spec"]["scaleTargetRef"]["name"] in PODS
+        assert {trigger["authenticationRef"]["name"] for trigger in scaled["spec"]["triggers"]} <= authentications
+
+
+@pytest.mark.parametrize("name", sorted(OUR_WORK))
+def test_our_pods_are_as_closed_as_our_services(name: str) -> None:
+    pod, service = PODS[name], load()["services"][name]
+    (container,) = pod["containers"]
+
+    assert container["args"] == service["command"]
+    assert pod["securityContext"]["runAsUser"] == 10001 and pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["automountServiceAccountToken"] is False and pod["enableServiceLinks"] is False
+    assert container["securityContext"]["allowPrivilegeEscalation"] is False
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert "memory" in container["resources"]["limits"]
+    sandboxed = "systempaths=unconfined" in service["security_opt"]
+    # A /proc that may be mounted anew is given only to pods whose users are not the node's.
+    assert (container["securityContext"].get("procMount") == "Unmasked") == sandboxed
+    assert (pod.get("hostUsers") is False) == sandboxed
+    assert (pod["securityContext"]["seccompProfile"]["type"] == "Localhost") == sandboxed
+    items = next(volume["secret"]["items"] for volume in pod["volumes"] if volume["name"] == "secrets")
+    assert {item["key"] for item in items} == set(service["secrets"])
+
+
+@pytest.mark.parametrize("folder", ["base", "autoscaling"])
+def test_kustomize_builds_it(folder: str) -> None:
+    if not shutil.which("kubectl"):
+        pytest.skip("kubectl is not on PATH; install it to try the whole build")
+
+    done = subprocess.run(
+        ["kubectl", "kustomize", str(KUBERNETES / folder)], capture_output=True, text=True, timeout=60
+    )
+
+    assert done.returncode == 0, done.stderr
+    built = [document for document in yaml.safe_load_all(done.stdout) if document]
+    assert {one["metadata"].get("namespace", "assay") for one in built} == {"assay"}
+    assert OUR_WORK <= {one["metadata"]["name"] for one in built}
