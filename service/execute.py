@@ -18,6 +18,7 @@ from service.documents import to_json
 from service.errors import StageFailed
 from service.jobs import Job
 from service.leases import Held
+from service.runners.arms import Arm, canary_of, plant, telling_files, without_canary
 from service.runners.port import Assignment, Execution, Runner, SkillFolder
 from service.sandbox.reader import CannotRead, Caps, Reader, shown
 from service.sandbox.removal import remove_tree
@@ -39,8 +40,11 @@ class Execute:
         with _work_folder() as folder:
             assignment = self._stage(job, folder, held)
             staged = _digests(assignment)
+            arm = _arm(job, staged)
+            arm.check_before(assignment.workspace)
             started = time.time()
             execution = self._runner(job.batch.setting("runner")).run(assignment)
+            arm.check_after(assignment.workspace, execution.transcript, execution.transcript_events or b"")
             outputs = self._collect(assignment.workspace, staged)
         return _end(job, execution, outputs, started)
 
@@ -72,6 +76,7 @@ class Execute:
             return None
         folder = folder / job.skill.skill
         lay_out(job.skill.files, folder, self._artifacts)
+        plant(folder, canary_of(job.claim.batch_id))
         return skill_folder(folder, job.skill.digest)
 
     def _collect(self, workspace: Path, staged: dict[str, str]) -> dict[str, bytes]:
@@ -99,6 +104,23 @@ def _work_folder() -> Iterator[Path]:
         remove_tree(folder)
 
 
+def _arm(job: Job, staged: dict[str, str]) -> Arm:
+    """What this arm must not hold: the other arm's skill, as far as it does not have the same files itself."""
+    own = {entry["sha256"] for entry in job.skill.files.values()} if job.skill else set()
+    other = job.other_skill.files if job.other_skill else {}
+    absent = telling_files(other, [*staged.values(), *own])
+    return Arm(canary_of(job.claim.batch_id), has_skill=job.skill is not None, absent=absent)
+
+
+def _unmarked(data: bytes) -> bytes:
+    """An output that quotes the skill, without the mark that is ours."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return data
+    return without_canary(text).encode()
+
+
 def _digests(assignment: Assignment) -> dict[str, str]:
     names = {name: (assignment.workspace / name).read_bytes() for name in assignment.inputs}
     return {name: hashlib.sha256(data).hexdigest() for name, data in names.items()}
@@ -110,7 +132,7 @@ def _new_files(workspace: Path, staged: dict[str, str], max_bytes: int) -> Itera
         for path in reader.listing.files:
             data = reader.read_bytes(path)
             if staged.get(path) != hashlib.sha256(data).hexdigest():
-                yield shown(path), data
+                yield shown(path), _unmarked(data)
     except CannotRead as error:
         raise StageFailed(Outcome.EXECUTOR_ERROR, f"an output cannot be kept: {error}") from error
 

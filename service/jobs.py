@@ -45,6 +45,7 @@ class Job:
     case: Case
     dialect: str
     skill: SkillVersionRow | None
+    other_skill: SkillVersionRow | None = None  # of the other arm: this one must not hold what only that one has
 
     @property
     def inputs(self) -> list[dict[str, Any]]:
@@ -68,7 +69,9 @@ class Jobs:
         dialect = self._dialects.get(batch.suite_id, lambda: self._dialect(batch.suite_id))
         place = (batch.suite_id, claim.case_position)
         case = self._cases.get(place, lambda: Case.model_validate_json(self._case_text(*place)))
-        return Job(claim, batch, case, dialect, self._skill(claim.skill_version_id))
+        versions = {batch.skill_version_id, batch.control_version_id} - {claim.skill_version_id}
+        other = next((self._skill(version) for version in versions if version), None)
+        return Job(claim, batch, case, dialect, self._skill(claim.skill_version_id), other)
 
     def _batch(self, batch_id: str) -> BatchRow:
         found = self._store.batches.one(batch_id)

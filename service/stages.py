@@ -16,6 +16,7 @@ from service import log
 from service.errors import StageFailed, Unavailable
 from service.jobs import Job, Jobs
 from service.leases import Held, Leases
+from service.models.port import SpendLimit
 from service.queue import Broker
 from service.recovery import Recovery
 from service.settings import Settings
@@ -89,6 +90,9 @@ class Stages:
             return act(self._jobs.load(claim), held)
         except StageFailed as failure:
             return settled(failure.outcome, str(failure), files=failure.files)
+        except SpendLimit as limit:
+            self._pause_team(claim, limit)
+            return None
         except Unavailable as error:
             return self._again_later(claim, str(error), getattr(error, "retry_after_seconds", None))
         except Exception as error:  # noqa: BLE001  the door of a stage: a bug must end in a named outcome, not in silence
@@ -105,6 +109,14 @@ class Stages:
         log.warning("handed back", reason=reason, again_in=round(pause, 1))
         self._patiently(lambda: self._store.runs.hand_back(claim, pause, reason, counts=True))
         return None
+
+    def _pause_team(self, claim: Claim, limit: SpendLimit) -> None:
+        """The provider takes no more money: trying again would only burn attempts."""
+        paused = self._patiently(lambda: self._store.batches.pause_team(limit.team))
+        log.error(
+            "spend limit reached, the team's batches are paused", team=limit.team, batches=paused, reason=str(limit)
+        )
+        self._patiently(lambda: self._store.runs.hand_back(claim, 0.0, str(limit), counts=False, waiting=True))
 
     def _save(self, claim: Claim, end: End) -> None:
         """Keep the files, then one transaction, then tell the others."""

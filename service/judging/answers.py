@@ -170,10 +170,11 @@ def parsed(text: str) -> Any:
 
 def without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose keys come once."""
-    doubles = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
-    if doubles:
-        raise ValueError(f"the key {doubles[0]!r} comes twice in one object")
-    return dict(pairs)
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        doubled = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise ValueError(f"the key {doubled!r} comes twice in one object")
+    return found
 
 
 def no_constant(name: str) -> Any:

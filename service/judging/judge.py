@@ -74,14 +74,18 @@ def _rejudge(
     material: JudgeMaterial, settings: JudgeSettings, ask: Ask, store: JudgementStore
 ) -> tuple[tuple[Grading, ...], str | None]:
     """Judge a sampled run once more; that this fails does not change what was judged first."""
-    first = judgement_key(material, settings, Slot(settings.models[0]))
-    if not is_sampled(first, settings.rejudge_share):
+    if not settings.rejudge_share or not is_sampled(first_key(material, settings), settings.rejudge_share):
         return (), None
     try:
         again = panel_judgements(material, settings, ask, store, repeat=1)
     except StageFailed as failure:
         return (), str(failure)
     return (panel_grading(material, settings, again),), None
+
+
+def first_key(material: JudgeMaterial, settings: JudgeSettings) -> str:
+    """The id of the first seat's judgement, by which the sample is drawn."""
+    return judgement_key(material, settings, Slot(settings.models[0]))
 
 
 class _Counting:

@@ -71,6 +71,13 @@ class Batches:
         """No waiting run of the batch starts; False if it is not in a state to be paused."""
         return self._move(batch_id, (BatchState.ACCEPTED, BatchState.RUNNING), BatchState.PAUSED)
 
+    def pause_team(self, team_id: str) -> int:
+        """Pause everything a team has under way; gives the number of batches."""
+        active = batches.c.state.in_((BatchState.ACCEPTED, BatchState.RUNNING))
+        statement = update(batches).where(batches.c.team_id == team_id, active).values(state=BatchState.PAUSED)
+        with self._engine.begin() as connection:
+            return connection.execute(statement).rowcount
+
     def resume(self, batch_id: str) -> bool:
         """Let a paused batch go on; False if it is not paused."""
         return self._move(batch_id, (BatchState.PAUSED,), BatchState.RUNNING)

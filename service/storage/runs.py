@@ -71,6 +71,8 @@ _SETTLE = _HELD.values(
     facts=bindparam("new_facts", type_=JSON),
 ).returning(runs.c.id)
 _HAND_BACK = _HELD.values(
+    stage=bindparam("then"),
+    entry=bindparam("at"),
     lease_until=None,
     dispatched_at=None,
     not_before=Now() + bindparam("pause_seconds", type_=Float),
@@ -145,9 +147,15 @@ class Runs:
             self._keep(connection, claim, files, "done" if done else outcome, error)
         return Saved(None, settled=True)
 
-    def hand_back(self, claim: Claim, delay_seconds: float, error: str | None, counts: bool) -> bool:
-        """Let go of a run so that it is tried again later; `counts` says whether this was a failed attempt."""
+    def hand_back(
+        self, claim: Claim, delay_seconds: float, error: str | None, counts: bool, waiting: bool = False
+    ) -> bool:
+        """Let go of a run so that it is tried again later.
+
+        `counts` says whether this was a failed attempt, `waiting` whether admission must let it in again.
+        """
         given = {**_held(claim), "pause_seconds": delay_seconds, "uncounted": 0 if counts else 1}
+        given["then"] = Stage.WAITING if waiting else claim.stage
         with self._engine.begin() as connection:
             if connection.execute(_HAND_BACK, given).one_or_none() is None:
                 return False

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -64,6 +65,19 @@ def test_the_skill_is_there_in_one_arm_only(tmp_path: Path) -> None:
     said = final(run(tmp_path, 'cp "$ASSAY_SKILL_DIR/SKILL.md" answer.txt', 1, "--runs", "1"))
 
     assert said["outcomes"] == {"scored": 1, "executor_error": 1}
+
+
+def test_a_control_arm_that_holds_the_skill_is_contaminated_not_scored(tmp_path: Path) -> None:
+    skill = write_skill(tmp_path / "skill", 1)
+    (skill / "SKILL.md").write_text("---\nname: tiny\ndescription: x\n---\n" + "A secret procedure. " * 10)
+    shutil.copy(skill / "SKILL.md", tmp_path / "leaked.md")
+
+    done = run(tmp_path, f"cp {tmp_path}/leaked.md notes.md; echo x > answer.txt", 1, "--runs", "2")
+
+    said = final(done)
+    assert said["outcomes"] == {"scored": 2, "contaminated": 2}
+    benchmark = json.loads(Path(said["paths"]["benchmark.json"]).read_text())
+    assert {entry["configuration"] for entry in benchmark["uncounted_runs"]} == {"without_skill"}
 
 
 @pytest.mark.parametrize(
