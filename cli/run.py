@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,11 @@ from cli.simulate import MODEL, simulated
 from schemas.findings import Level
 from schemas.states import BatchState, Outcome
 from service import log
+from service.aggregation.gates import GateReport, Gates, judge_gates
+from service.aggregation.junit import write_junit
+from service.aggregation.markdown import pull_request_summary
+from service.aggregation.paired import Verdict
+from service.batches import Status
 from service.errors import BadInput
 from service.settings import Settings, embedded_settings
 
@@ -42,6 +48,12 @@ def run(
     judge_model: Annotated[str | None, typer.Option(help="Model of the judge.")] = None,
     sandbox: Annotated[str | None, typer.Option(help="bwrap, landlock, none or best.")] = None,
     data: Annotated[Path | None, typer.Option(help="The data folder.")] = None,
+    fail_under: Annotated[float | None, typer.Option(help="gate: the treatment's score must reach this")] = None,
+    min_delta: Annotated[float | None, typer.Option(help="gate: the difference must reach this")] = None,
+    no_regression: Annotated[bool, typer.Option("--no-regression", help="gate: not worse by the margin")] = False,
+    require_verdict: Annotated[Verdict | None, typer.Option(help="gate: the verdict must be this")] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="write gates and cases as JUnit XML")] = None,
+    summary: Annotated[Path | None, typer.Option(metavar="FILE", help="write a summary for a pull request")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one final JSON object.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with this skill's unfinished batch.")] = False,
 ) -> None:
@@ -59,20 +71,29 @@ def run(
     if model == MODEL and judge_model is None:
         said["judge_model"] = SIMULATED_JUDGE
     given = {name: value for name, value in said.items() if value is not None}
+    gates = Gates(fail_under, min_delta, no_regression, require_verdict)
+    wanted = Wanted(skill, evals, given, against, resume, as_json, gates, junit, summary)
     with simulated(settings, [model, judge_model], evals or skill / "evals" / "evals.json") as ready:
-        code = _run(ready, skill, evals, given, against, as_json, resume)
+        code = _run(ready, wanted)
     raise typer.Exit(code)
 
 
-def _run(
-    settings: Settings,
-    skill: Path,
-    evals: Path | None,
-    given: dict[str, Any],
-    against: str | None,
-    as_json: bool,
-    resume: bool,
-) -> int:
+@dataclass(frozen=True)
+class Wanted:
+    """What the command line asked for."""
+
+    skill: Path
+    evals: Path | None
+    settings: dict[str, Any]
+    against: str | None
+    resume: bool
+    as_json: bool
+    gates: Gates
+    junit: Path | None
+    summary: Path | None
+
+
+def _run(settings: Settings, wanted: Wanted) -> int:
     from cli.progress import ProgressView, watch
     from service.bootstrap import Parts
     from service.storage.schema import migrate
@@ -80,17 +101,30 @@ def _run(
 
     parts = Parts(settings)
     migrate(parts.store.engine)
-    batch_id = _unfinished(parts, skill) if resume else _submit(parts, skill, evals, given, against)
+    batch_id = _unfinished(parts, wanted.skill) if wanted.resume else _submit(parts, wanted)
     print(f"sandbox {parts.sandbox.tier}, data in {settings.data}", file=sys.stderr)
     try:
         with Embedded(parts), ProgressView() as view:
             status = watch(lambda: parts.desk.status(batch_id, settings.team), view)
     except KeyboardInterrupt:
-        print(f"\nstopped; go on with: assay run {skill} --resume --data {settings.data}", file=sys.stderr)
+        print(f"\nstopped; go on with: assay run {wanted.skill} --resume --data {settings.data}", file=sys.stderr)
         return 130
     paths = write_results(parts, batch_id)
-    _tell(status.batch.state, batch_id, status.progress.outcomes, paths, as_json)
-    return 0 if decided(status.progress.outcomes) else 2
+    report = _judge_gates(parts, batch_id, wanted)
+    _tell(status, report, paths, wanted.as_json)
+    return report.exit_code if report.results else 0 if decided(status.progress.outcomes) else 2
+
+
+def _judge_gates(parts: Any, batch_id: str, wanted: Wanted) -> GateReport:
+    """Decide what was asked of the batch, and write it down where asked."""
+    with parts.aggregate.aggregates(batch_id) as found:
+        report = judge_gates(found, wanted.gates)
+        if wanted.junit:
+            with wanted.junit.open("wb") as out:
+                write_junit(found, report, out)
+        if wanted.summary:
+            wanted.summary.write_text(pull_request_summary(found, report), encoding="utf-8")
+    return report
 
 
 def decided(outcomes: dict[str, int]) -> bool:
@@ -98,19 +132,19 @@ def decided(outcomes: dict[str, int]) -> bool:
     return bool(outcomes.get(Outcome.SCORED, 0) + outcomes.get(Outcome.GATED, 0))
 
 
-def _submit(parts: Any, skill: Path, evals: Path | None, given: dict[str, Any], against: str | None) -> str:
+def _submit(parts: Any, wanted: Wanted) -> str:
     from service.submitting import Submission
 
     try:
-        suite = evals.read_bytes() if evals else None
+        suite = wanted.evals.read_bytes() if wanted.evals else None
     except OSError as error:
-        raise BadInput(f"cannot read {evals}: {error.strerror}") from error
-    submission = Submission(skill, suite, parts.settings.team, given, against)
+        raise BadInput(f"cannot read {wanted.evals}: {error.strerror}") from error
+    submission = Submission(wanted.skill, suite, parts.settings.team, wanted.settings, wanted.against)
     accepted = parts.desk.submit(submission)
     for finding in accepted.findings:
         if finding.level is not Level.NOTE:
             print(f"{finding.level}  {finding.path}  {finding.message}", file=sys.stderr)
-    print(f"batch {accepted.batch_id}: {accepted.runs} runs of {skill} {accepted.version}", file=sys.stderr)
+    print(f"batch {accepted.batch_id}: {accepted.runs} runs of {wanted.skill} {accepted.version}", file=sys.stderr)
     return str(accepted.batch_id)
 
 
@@ -138,13 +172,21 @@ def write_results(parts: Any, batch_id: str) -> dict[str, str]:
     return paths
 
 
-def _tell(state: BatchState, batch_id: str, outcomes: dict[str, int], paths: dict[str, str], as_json: bool) -> None:
+def _tell(status: Status, report: GateReport, paths: dict[str, str], as_json: bool) -> None:
+    batch, outcomes = status.batch, status.progress.outcomes
     if as_json:
-        print(json.dumps({"batch_id": batch_id, "state": state, "outcomes": outcomes, "paths": paths}))
+        gates = {result.name: result.state for result in report.results}
+        print(
+            json.dumps(
+                {"batch_id": batch.id, "state": batch.state, "outcomes": outcomes, "gates": gates, "paths": paths}
+            )
+        )
         return
     if "benchmark.md" in paths:
         print(_headline(Path(paths["benchmark.md"]).read_text(encoding="utf-8")))
-    print(f"batch {batch_id} {state}")
+    for result in report.results:
+        print(f"gate {result.name}: {result.state}: {result.sentence}")
+    print(f"batch {batch.id} {batch.state}")
     for outcome, count in sorted(outcomes.items()):
         print(f"  {outcome:15} {count}")
     for name, path in paths.items():

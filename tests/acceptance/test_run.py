@@ -114,6 +114,18 @@ def test_versions_are_told_apart_and_can_be_compared(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("gate", "code"),
+    [(["--fail-under", "0.9"], 0), (["--min-delta", "0.1"], 1), (["--require-verdict", "helps"], 2)],
+)
+def test_gates_decide_the_exit_code(gate: list[str], code: int, tmp_path: Path) -> None:
+    done = run(tmp_path, "echo x > answer.txt", 2, "--runs", "2", "--junit", str(tmp_path / "junit.xml"), *gate)
+
+    assert done.returncode == code, done.stdout
+    assert len(final(done)["gates"]) == 1
+    assert (tmp_path / "junit.xml").read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         (["run", "nowhere", "--command", "x"], "not a folder"),

@@ -49,7 +49,9 @@ class Installation:
     def secrets_of(self, name: str) -> Path:
         """The secrets a service is given, and no other."""
         folder = self.folder / f"secrets-{name}"
-        folder.mkdir(exist_ok=True)
+        if folder.exists():
+            return folder
+        folder.mkdir()
         for secret in self.services[name].get("secrets", []):
             shutil.copy(self.folder / "secrets" / secret, folder / secret)
         return folder
