@@ -1,6 +1,7 @@
 """Batches: submit, look, stop, and fetch what they came to."""
 
 import json
+import re
 import shutil
 import tempfile
 import time
@@ -79,7 +80,7 @@ _SUBMIT_BODY = {
 
 def file_answer(media_type: str, example: Any) -> dict[int | str, dict[str, Any]]:
     """How the description names an answer that is a file."""
-    schema = {"type": "object"} if media_type == "application/json" else {"type": "string"}
+    schema = {"type": "string"} if isinstance(example, str) else {"type": "object"}
     return {200: {"description": "The file.", "content": {media_type: {"schema": schema, "example": example}}}}
 
 
@@ -138,6 +139,15 @@ def _validated(model: type[Model], data: bytes) -> Model:
 def wrong_form(place: str, message: str) -> RequestValidationError:
     """A form that lacks a part, or has one too many."""
     return RequestValidationError([{"loc": ("body", place), "msg": message, "type": "form"}])
+
+
+_EVENT = {"type": "object", "properties": {"event": {"enum": ["stage", "progress", "end"]}, "data": {"type": "string"}}}
+_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Events until the batch ends, or for some minutes.",
+        "content": {"text/event-stream": {"schema": _EVENT, "example": {"event": "progress", "data": "{}"}}},
+    }
+}
 
 
 @router.post(
@@ -226,7 +236,7 @@ def get_batch(parts: PartsHere, caller: Reader, batch_id: BatchId) -> BatchDocum
 @router.get(
     "/{batch_id}/events",
     response_class=StreamingResponse,
-    responses=file_answer("text/event-stream", "event: progress\ndata: {}\n\n"),
+    responses=_EVENTS,
 )
 async def events(
     request: Request,
@@ -234,15 +244,16 @@ async def events(
     caller: Reader,
     batch_id: BatchId,
     last_event_id: Annotated[
-        int | None, Header(ge=0, le=2**62, description="The last event that was seen; 0 is all.")
-    ] = None,
+        str, Header(description="The id of the last event that was seen; 0 is all, anything else what is to come.")
+    ] = "",
 ) -> StreamingResponse:
     """Follow a batch: `stage` whenever a stage of a run ends, `progress` whenever counts change, `end` at the end."""
     hub: Hub = request.app.state.hub
     await run_in_threadpool(parts.desk.status, batch_id, caller.team)
     if hub.is_full():
         raise TooMany("too many event streams are open in this process; come again or ask for the batch itself", 5.0)
-    return StreamingResponse(hub.stream(batch_id, last_event_id), media_type="text/event-stream")
+    after = int(last_event_id) if re.fullmatch("[0-9]{1,18}", last_event_id) else None
+    return StreamingResponse(hub.stream(batch_id, after), media_type="text/event-stream")
 
 
 @router.post("/{batch_id}/cancel")

@@ -20,6 +20,9 @@ Text = Annotated[str, Field(pattern=r"^[^\x00]*$", max_length=10_000)]
 Name = Annotated[str, Field(pattern=r"^[^\x00]+$", min_length=1, max_length=200)]
 
 
+_WEB_ADDRESS = r"^https?://[A-Za-z0-9]([A-Za-z0-9.-]{0,200}[A-Za-z0-9])?(:[1-9][0-9]{0,3})?(/[!-~]*)?$"
+
+
 def _example(**values: Any) -> ConfigDict:
     return ConfigDict(json_schema_extra={"examples": [values]})
 
@@ -522,7 +525,7 @@ class WebhookBody(Heard):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"url": "https://ci.example/assay"}]})
 
-    url: Annotated[str, Field(min_length=8, max_length=2_000, pattern=r"^https?://[!-~]+$")]
+    url: Annotated[str, Field(min_length=8, max_length=2_000, pattern=_WEB_ADDRESS)]
 
 
 class WebhookDocument(BaseModel):

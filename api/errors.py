@@ -156,7 +156,15 @@ def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     fallback = Kind("http", error.status_code, "the request cannot be answered", "see the detail")
     kind = _HTTP.get(error.status_code) or _BY_STATUS.get(error.status_code) or fallback
-    return problem(request, kind, str(error.detail).lower().rstrip("."), headers=error.headers)
+    headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
+    return problem(request, kind, str(error.detail).lower().rstrip("."), headers=headers)
+
+
+def _allowed(request: Request) -> str:
+    """All methods of a page: the framework names those of the first route alone."""
+    path = getattr(request.scope.get("route"), "path", "")
+    verbs = request.app.openapi()["paths"].get(path, {"get": {}})
+    return ", ".join(sorted(verb.upper() for verb in verbs))
 
 
 def _broken(request: Request, error: Exception) -> Response:

@@ -100,7 +100,7 @@ def list_schemas(_caller: Reader) -> SchemaList:
     "/schemas/{document}",
     tags=["schemas"],
     response_class=Response,
-    responses=file_answer("application/json", {"type": "object"}),
+    responses=file_answer("application/schema+json", {"type": "object"}),
 )
 def get_schema(
     _caller: Reader,

@@ -1,51 +1,37 @@
 """`assay doctor`: whether this machine can do what the settings ask for.
 
 Every probe is a small function that looks at one thing and says what it found. A new one is a function and its place in
-PROBES.
+PROBES. The probes of database, broker, models, disk and clock are in cli/doctor_parts.py.
 """
 
 import os
-import platform
-import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 
 import typer
 
+from cli.doctor_parts import (
+    Health,
+    Line,
+    probe_broker,
+    probe_clock,
+    probe_database,
+    probe_disk,
+    probe_models,
+    probe_python,
+    probe_versions,
+)
 from service.errors import Unavailable
-from service.settings import Settings
-
-
-class Health(StrEnum):
-    """How a thing stands."""
-
-    OK = "ok"
-    NOTE = "note"  # it works, and you should know this
-    BROKEN = "broken"  # what the settings ask for does not work
-
-
-@dataclass(frozen=True)
-class Line:
-    """What a probe found about one thing."""
-
-    health: Health
-    what: str
-    detail: str
+from service.settings import Settings, load_settings
 
 
 def doctor() -> None:
-    """Say whether this machine can do what the settings ask for; exit code 1 if something cannot."""
-    lines = [line for probe in PROBES for line in probe(Settings())]
+    """Say on one screen whether this machine can do what the settings ask for, and what to do; exit code 1 if not."""
+    settings = load_settings()
+    lines = [line for probe in PROBES for line in probe(settings)]
     width = max(len(line.what) for line in lines)
     for line in lines:
         print(f"{line.health:<7} {line.what:<{width}}  {line.detail}")
     raise typer.Exit(1 if any(line.health is Health.BROKEN for line in lines) else 0)
-
-
-def probe_python(_settings: Settings) -> Iterator[Line]:
-    """The interpreter."""
-    yield Line(Health.OK, "python", f"{platform.python_version()} at {sys.executable}")
 
 
 def probe_sandbox(settings: Settings) -> Iterator[Line]:
@@ -92,4 +78,15 @@ def probe_user(_settings: Settings) -> Iterator[Line]:
         yield Line(Health.OK, "user", f"{os.geteuid()}: sandboxed commands stay this user, without its files")
 
 
-PROBES: list[Callable[[Settings], Iterator[Line]]] = [probe_python, probe_user, probe_sandbox, probe_other_tiers]
+PROBES: list[Callable[[Settings], Iterator[Line]]] = [
+    probe_python,
+    probe_versions,
+    probe_user,
+    probe_sandbox,
+    probe_other_tiers,
+    probe_database,
+    probe_broker,
+    probe_models,
+    probe_disk,
+    probe_clock,
+]

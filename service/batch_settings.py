@@ -18,6 +18,7 @@ NAMES = (
     "executor_model",
     "judge_model",
     "judge_models",
+    "judging",
     "allow_self_judge",
     "rejudge_share",
     "max_cost_usd",

@@ -1,6 +1,6 @@
 """What a door may ask about batches: submit, status, cancel, pause, resume, retry, results."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,16 @@ class Status:
 class BatchDesk:
     """Everything a team may ask of its batches; somebody else's batch is not there."""
 
-    def __init__(self, store: Store, artifacts: ArtifactStore, broker: Broker, submitting: Submitting) -> None:
+    def __init__(
+        self,
+        store: Store,
+        artifacts: ArtifactStore,
+        broker: Broker,
+        submitting: Submitting,
+        drop_judgements: Callable[[str], None] = lambda _batch_id: None,
+    ) -> None:
+        """`drop_judgements` takes a cancelled batch's requests out of the half-price lane."""
+        self._drop_judgements = drop_judgements
         self._store = store
         self._artifacts = artifacts
         self._broker = broker
@@ -70,6 +79,7 @@ class BatchDesk:
                 raise Conflict(f"batch {batch_id} is {batch.state}; only a batch that still runs can be cancelled")
             if message := self._store.batches.finish_if_settled(batch_id):
                 self._broker.send([message])
+        self._drop_judgements(batch_id)
         log.info("batch cancelled", batch=batch_id)
 
     def pause(self, batch_id: str, team: str) -> None:

@@ -15,11 +15,18 @@ from service.checks.engine import Engine
 from service.errors import BadInput
 from service.events import Watching
 from service.execute import Execute
+from service.jobs import Jobs
 from service.judge import Judge
+from service.judging.ask import judge_answer
 from service.judging.kept import KeptJudgements
+from service.judging.lane import LaneSettings
+from service.judging.lane_budget import LaneSpending
+from service.judging.lane_store import LaneRows
+from service.judging.shipping import Shipping
 from service.leases import Leases
-from service.model_access import open_models
+from service.model_access import ModelAccess, open_models
 from service.models import ModelClient
+from service.models.lane import Lane
 from service.monitoring import Monitoring
 from service.queue import Broker
 from service.recovery import Recovery
@@ -123,12 +130,36 @@ class Parts:
         return self._once("judge", self._open_judge)
 
     def _open_judge(self) -> Judge:
-        kept = KeptJudgements(self.store.engine)
-        return Judge(self.settings, self.store.runs, self.artifacts, lambda: self.models, kept)
+        kept, jobs = KeptJudgements(self.store.engine), Jobs(self.store)
+        return Judge(self.settings, self.store.runs, self.artifacts, lambda: self.models, kept, self.lane, jobs)
+
+    @property
+    def lane(self) -> LaneRows:
+        """Judgements on their way at half the price."""
+        return self._once("lane", lambda: LaneRows(self.store.engine))
+
+    def ship(self) -> None:
+        """One round of the half-price lane; nothing is built while nobody uses it."""
+        if self.lane.has_work():
+            self._once("shipping", self._open_shipping).step()
+
+    def _open_shipping(self) -> Shipping:
+        access = self._access
+        spending = LaneSpending(
+            access.budgets, lambda one: access.accounts.of(one.team, one.batch_id), access.worst_cost
+        )
+        provider = Lane(access.client.connection, access.client.prices)
+        ages = (self.settings.lane_age_seconds, self.settings.lane_poll_seconds)
+        settings = LaneSettings(max_age_seconds=ages[0], poll_seconds=ages[1])
+        return Shipping(self.lane, provider, self.judge.rebuild, judge_answer, spending, self.store.runs.wake, settings)
 
     @property
     def models(self) -> ModelClient:
         """The model client; built on first use, because it costs most of a second."""
+        return self._access.client
+
+    @property
+    def _access(self) -> ModelAccess:
         concurrency = self.settings.executor_concurrency + self.settings.judge_concurrency
         return self._once("models", lambda: open_models(self.settings, self.store, concurrency))
 
@@ -144,7 +175,7 @@ class Parts:
 
     def _open_desk(self) -> BatchDesk:
         submitting = Submitting(self.settings, self.store, self.artifacts, self.check_tools)
-        return BatchDesk(self.store, self.artifacts, self.broker, submitting)
+        return BatchDesk(self.store, self.artifacts, self.broker, submitting, self.lane.cancel)
 
     @property
     def tokens(self) -> TokenDesk:

@@ -12,12 +12,14 @@ from schemas.structural import Structural
 from schemas.suite import Case
 from schemas.timing import Timing
 from service.documents import to_json
-from service.jobs import Job
+from service.jobs import Job, Jobs
 from service.judging.ask import Asker, judge_answer, judge_call
 from service.judging.judge import judge
-from service.judging.judgement import JudgeAnswer, Judgement, JudgementStore
+from service.judging.judgement import Ask, JudgeAnswer, Judgement, JudgementStore
+from service.judging.lane import LaneRequest, LaneSettings, LaneStore
+from service.judging.lane_ask import LaneAsk, uses_lane
 from service.judging.material import JudgeMaterial, OutputFile
-from service.judging.request import JudgeRequest
+from service.judging.request import JudgeRequest, build_request
 from service.judging.settings import JudgeSettings
 from service.leases import Held
 from service.models.port import Models
@@ -40,22 +42,38 @@ class Judge:
         artifacts: ArtifactStore,
         models: Callable[[], Models],
         judgements: JudgementStore,
+        lane: LaneStore,
+        jobs: Jobs,
     ) -> None:
         self._settings = settings
         self._runs = runs
         self._artifacts = artifacts
         self._models = models
         self._judgements = judgements
+        self._lane = lane
+        self._jobs = jobs
 
     def __call__(self, job: Job, held: Held) -> End:
         models = judge_models(job.batch.setting)
         if not models:
             words = "no judge model is set; statements, criteria and rubric were not decided"
             return settled(Outcome.UNGRADED, words)
-        settings = JudgeSettings(models=models, rejudge_share=job.batch.setting("rejudge_share"))
-        asking = Asking(self._models(), self._asker(job, held))
-        judgement = judge(self._material(job), settings, asking, self._judgements)
-        return _end(job, judgement, asking.was_simulated)
+        asker = self._asker(job, held)
+        asking = Asking(self._models(), asker)
+        in_lane = uses_lane(job.batch.setting("judging"), job.run_count, LaneSettings())
+        ask: Ask = LaneAsk(self._lane, asking, asker) if in_lane else asking
+        judgement = judge(self._material(job), self._judge_settings(job), ask, self._judgements)
+        return _end(job, judgement, asking.was_simulated or is_simulated(models))
+
+    def rebuild(self, request: LaneRequest) -> JudgeRequest:
+        """The body of a request that waits in the half-price lane."""
+        job = self._jobs.of_run(request.run_id)
+        return build_request(self._material(job), self._judge_settings(job), request.slot)
+
+    @staticmethod
+    def _judge_settings(job: Job) -> JudgeSettings:
+        models = judge_models(job.batch.setting)
+        return JudgeSettings(models=models, rejudge_share=job.batch.setting("rejudge_share"))
 
     def _asker(self, job: Job, held: Held) -> Asker:
         claim = job.claim
@@ -115,6 +133,11 @@ def judge_models(setting: Callable[[str], Any]) -> tuple[str, ...]:
     panel = setting("judge_models")
     single = setting("judge_model")
     return tuple(panel) if panel else (single,) if single else ()
+
+
+def is_simulated(models: tuple[str, ...]) -> bool:
+    """Whether all judges are simulated by name: answers from the lane do not say who gave them."""
+    return all(model.startswith("simulated") for model in models)
 
 
 def written_in(dialect: str, case: Case) -> Dialect:

@@ -1,6 +1,7 @@
 """The model client of a process with everything around it: limiter, budgets and ledger."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,17 +21,32 @@ from service.storage.rows import BatchRow
 from service.storage.store import Store
 
 
-def open_models(settings: Settings, store: Store, concurrency: int) -> ModelClient:
+@dataclass(frozen=True)
+class ModelAccess:
+    """The client, and what others need who spend in another way: the half-price lane."""
+
+    client: ModelClient
+    budgets: Budgets
+    accounts: "Accounts"
+
+    def worst_cost(self, model: str, read: int, said: int) -> float | None:
+        """The most a call can cost; None if the price is not known."""
+        return self.client.prices.cost(model, Tokens(read, said))
+
+
+def open_models(settings: Settings, store: Store, concurrency: int) -> ModelAccess:
     """A client whose every request is limited, paid for and written down."""
     limiter, budgets = _shared_parts(settings, store) if _has_redis(settings) else _own_parts(settings, store)
     prices = known_prices()
     accounts = Accounts(settings, store)
-    hook = LimitsHook(
-        Gate(limiter), budgets, accounts, lambda model, read, said: prices.cost(model, Tokens(read, said))
-    )
+
+    def worst(model: str, read: int, said: int) -> float | None:
+        return prices.cost(model, Tokens(read, said))
+
+    hook = LimitsHook(Gate(limiter), budgets, accounts, worst)
     key = settings.anthropic_api_key.get_secret_value() if settings.anthropic_api_key else None
     client = ClientSettings(api_key=key, base_url=settings.anthropic_base_url, concurrency=concurrency)
-    return ModelClient(client, [hook], StoredLedger(store), prices)
+    return ModelAccess(ModelClient(client, [hook], StoredLedger(store), prices), budgets, accounts)
 
 
 def _policy(settings: Settings) -> Policy:
@@ -77,9 +93,13 @@ class Accounts:
         self._batches: Remembered[BatchRow | None] = Remembered(200)
 
     def __call__(self, call: CallFacts) -> Sequence[Account]:
-        accounts = [self._month(call.team)]
-        if call.batch_id:
-            batch = self._batches.get(call.batch_id, lambda: self._store.batches.one(call.batch_id or ""))
+        return self.of(call.team, call.batch_id)
+
+    def of(self, team: str, batch_id: str | None) -> Sequence[Account]:
+        """The budgets of a team's batch."""
+        accounts = [self._month(team)]
+        if batch_id:
+            batch = self._batches.get(batch_id, lambda: self._store.batches.one(batch_id))
             if batch:
                 limits = (batch.setting("max_cost_usd"), batch.setting("max_tokens"))
                 accounts.append(batch_account(batch.id, *limits))

@@ -42,6 +42,9 @@ class Settings(BaseSettings):
     executor_model: str | None = Field(None, description="model of the executor")
     judge_model: str | None = Field(None, description="model of the judge")
     judge_models: list[str] | None = Field(None, description="a panel of judges instead of one, as a JSON list")
+    judging: Literal["realtime", "batch", "auto"] = Field(
+        "realtime", description="batch: at half the price, within a day; auto: batch for large batches"
+    )
     allow_self_judge: bool = Field(False, description="the executor's model may judge its own work")
     rejudge_share: float = Field(0.1, ge=0, le=1, description="share of runs judged once more, to measure the judge")
     max_cost_usd: float | None = Field(None, gt=0, description="what a batch may cost")
@@ -67,6 +70,8 @@ class Settings(BaseSettings):
     rates: dict[str, dict[str, int]] = Field(
         default_factory=dict, description="requests, input_tokens, output_tokens per minute by model, as JSON"
     )
+    lane_age_seconds: float = Field(300.0, gt=0, description="how long a half-price judgement waits for company")
+    lane_poll_seconds: float = Field(30.0, gt=0, description="how often half-price judgements are asked for")
     team_month_max_cost_usd: float | None = Field(None, gt=0, description="what a team may spend in a month")
     team_month_max_tokens: int | None = Field(None, gt=0, description="what a team may use in a month")
     judge_file_max_bytes: int = Field(8 * 2**20, gt=0, description="larger outputs are named to the judge, not shown")

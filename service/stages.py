@@ -15,7 +15,9 @@ from schemas.states import Outcome, Stage
 from service import log
 from service.errors import StageFailed, Unavailable
 from service.jobs import Job, Jobs
+from service.judging.judgement import InLane
 from service.leases import Held, Leases
+from service.limits.port import RetryLater
 from service.models.port import SpendLimit
 from service.queue import Broker
 from service.recovery import Recovery
@@ -90,6 +92,9 @@ class Stages:
             return act(self._jobs.load(claim), held)
         except StageFailed as failure:
             return settled(failure.outcome, str(failure), files=failure.files)
+        except RetryLater as busy:
+            self._not_yet(claim, busy)
+            return None
         except SpendLimit as limit:
             self._pause_team(claim, limit)
             return None
@@ -109,6 +114,13 @@ class Stages:
         log.warning("handed back", reason=reason, again_in=round(pause, 1))
         self._patiently(lambda: self._store.runs.hand_back(claim, pause, reason, counts=True))
         return None
+
+    def _not_yet(self, claim: Claim, busy: RetryLater) -> None:
+        """Nothing went wrong, it is just not our turn: that is no attempt, however often it happens."""
+        log.info("not yet", reason=str(busy), again_in=round(busy.seconds, 1))
+        # What travels for hours must not fill the window meanwhile.
+        out = isinstance(busy, InLane)
+        self._patiently(lambda: self._store.runs.hand_back(claim, busy.seconds, str(busy), counts=False, waiting=out))
 
     def _pause_team(self, claim: Claim, limit: SpendLimit) -> None:
         """The provider takes no more money: trying again would only burn attempts."""

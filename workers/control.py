@@ -36,6 +36,7 @@ class Control:
     def _sweep(self) -> None:
         try:
             self._parts().recovery.sweep()
+            self._parts().ship()
         except (DBAPIError, Unavailable) as error:
             log.warning("sweep failed, trying again", reason=str(error).splitlines()[0])
         except Exception:  # noqa: BLE001  the loop must outlive anything one sweep meets

@@ -131,6 +131,13 @@ class LaneRows:
         with database_errors(), self._engine.begin() as connection:
             _set(connection, shipment_id, "sent", state="collected")
 
+    def has_work(self) -> bool:
+        """Whether anything waits to be sent, or is on its way."""
+        waiting = exists().where(lane_requests.c.state == RequestState.WAITING)
+        under_way = exists().where(shipments.c.state.in_(("sending", "sent")))
+        with database_errors(), self._engine.begin() as connection:
+            return bool(connection.execute(select(waiting | under_way)).scalar_one())
+
     def cancel(self, batch_id: str) -> None:
         live = (RequestState.WAITING, RequestState.SENT)
         mine = and_(lane_requests.c.batch_id == batch_id, lane_requests.c.state.in_(live))

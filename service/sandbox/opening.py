@@ -10,6 +10,7 @@ from service.sandbox.landlock import Landlock
 from service.sandbox.plain import Plain
 from service.sandbox.port import Sandbox
 from service.sandbox.probe import prove
+from service.sandbox.scratch import remove_stale
 from service.sandbox.slots import UID_BASE
 
 Tier: TypeAlias = Literal["bwrap", "landlock", "none", "best"]
@@ -19,8 +20,9 @@ def open_sandbox(tier: Tier, work: Path | None = None, uid_base: int = UID_BASE)
     """A sandbox that was tried here and keeps its promises; raises Unavailable with the reason and the remedy.
 
     `best` is the strongest that works, for programs of our own only. `work` is where each command's private folders
-    are made, the system's temporary folder by default; as root others must be able to pass through it.
+    are made, the system's temporary folder by default; as root others must be able to pass through it. What killed processes left there is cleared away.
     """
+    remove_stale(work)
     if tier != "best":
         return _openers(work, uid_base)[tier]()
     for opener in _openers(work, uid_base).values():

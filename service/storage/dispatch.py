@@ -17,6 +17,8 @@ from service.storage.tables import attempts, batches, runs, teams
 # Any number: the name of the lock under which one process at a time admits runs.
 _ADMISSION_LOCK = 0x61737361
 _PAGE = 1_000
+# A waiting run may be on its way in the half-price lane: it is not admitted before it is due.
+_DUE = or_(runs.c.not_before.is_(None), runs.c.not_before <= Now())
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,7 @@ class Dispatch:
 
     def handed_back(self) -> list[Message]:
         """Runs that were let go and are due again."""
-        due = or_(runs.c.not_before.is_(None), runs.c.not_before <= Now())
-        idle = and_(runs.c.stage.in_(OPEN_STAGES), runs.c.dispatched_at.is_(None), runs.c.lease_until.is_(None), due)
+        idle = and_(runs.c.stage.in_(OPEN_STAGES), runs.c.dispatched_at.is_(None), runs.c.lease_until.is_(None), _DUE)
         return self._send_again(idle)
 
     def overtaken(self, stage: Stage, seconds: float, queue_is_empty: bool) -> list[Message]:
@@ -141,7 +142,7 @@ def _contenders(connection: Connection) -> tuple[list[Contender], int]:
     by_team: dict[str, int] = {}
     for row in open_rows:
         by_team[row.team_id] = by_team.get(row.team_id, 0) + row.open
-    has_waiting = exists().where(runs.c.batch_id == batches.c.id, runs.c.stage == Stage.WAITING)
+    has_waiting = exists().where(runs.c.batch_id == batches.c.id, runs.c.stage == Stage.WAITING, _DUE)
     admissible = batches.c.state.in_((BatchState.ACCEPTED, BatchState.RUNNING))
     columns = (batches.c.id, batches.c.team_id, batches.c.priority, batches.c.max_open, teams.c.weight)
     query = select(*columns, teams.c.max_open.label("team_max")).join(teams, teams.c.id == batches.c.team_id)
@@ -164,7 +165,7 @@ def _contender(row: Any, by_team: dict[str, int], by_batch: dict[str, int]) -> C
 
 def _open_runs(connection: Connection, batch_id: str, count: int) -> list[Message]:
     """Move a batch's next waiting runs to the stage they enter at."""
-    waiting = select(runs.c.id).where(runs.c.batch_id == batch_id, runs.c.stage == Stage.WAITING)
+    waiting = select(runs.c.id).where(runs.c.batch_id == batch_id, runs.c.stage == Stage.WAITING, _DUE)
     chosen = waiting.order_by(runs.c.position).limit(count).scalar_subquery()
     opened = (
         update(runs)

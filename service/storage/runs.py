@@ -162,6 +162,12 @@ class Runs:
             self._keep(connection, claim, {}, "handed_back", error)
         return True
 
+    def wake(self, run_ids: Iterable[int]) -> None:
+        """What these runs waited for has come: they are due now."""
+        waiting = (runs.c.id.in_(list(run_ids)), runs.c.not_before.is_not(None), runs.c.lease_until.is_(None))
+        with self._engine.begin() as connection:
+            connection.execute(update(runs).where(*waiting).values(not_before=Now()))
+
     def one(self, run_id: int) -> RunRow | None:
         """A run by its id."""
         with self._engine.begin() as connection:
