@@ -13,7 +13,9 @@ COPY api api
 COPY workers workers
 COPY cli cli
 COPY simulator simulator
-RUN /opt/assay/bin/pip install . && /opt/assay/bin/python -m compileall -q /opt/assay
+# EXTRAS=[claude-code] adds the Claude Code command line: 370 MB.
+ARG EXTRAS=
+RUN /opt/assay/bin/pip install ".${EXTRAS}" && /opt/assay/bin/python -m compileall -q /opt/assay
 
 FROM ${PYTHON_IMAGE}
 RUN apt-get update \

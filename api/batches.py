@@ -284,6 +284,12 @@ def retry(parts: PartsHere, caller: Submitter, batch_id: BatchId, body: RetryBod
     return Retried(runs=parts.desk.retry(batch_id, caller.team, outcomes))
 
 
+@router.post("/{batch_id}/regrade")
+def regrade(parts: PartsHere, caller: Submitter, batch_id: BatchId) -> Retried:
+    """Check and judge anew what was executed, after checks or judge prompts changed; nothing is executed again."""
+    return Retried(runs=parts.desk.regrade(batch_id, caller.team))
+
+
 @router.get(
     "/{batch_id}/benchmark",
     response_class=Response,

@@ -93,9 +93,15 @@ class ProgressView:
             self._last = (line, now)
 
 
-def watch(ask: Callable[[], Status], view: ProgressView, every_seconds: float = 0.1) -> Status:
-    """Show a batch until it ends; gives its last status."""
+def watch(
+    ask: Callable[[], Status],
+    view: ProgressView,
+    every_seconds: float = 0.1,
+    must_hold: Callable[[], None] = lambda: None,
+) -> Status:
+    """Show a batch until it ends; gives its last status. `must_hold` raises when waiting has become pointless."""
     while True:
+        must_hold()
         status = ask()
         view.show(status)
         if status.is_ended:

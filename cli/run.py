@@ -1,6 +1,8 @@
 """`assay run`: a whole batch on this machine, with no server."""
 
+import functools
 import json
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +19,13 @@ from service.aggregation.junit import write_junit
 from service.aggregation.markdown import pull_request_summary
 from service.aggregation.paired import Verdict
 from service.batches import Status
-from service.errors import BadInput
+from service.errors import BadInput, Unavailable
 from service.settings import Settings, embedded_settings
 
 # A model must not judge its own work, not even a simulated one.
 SIMULATED_JUDGE = "simulated-judge"
+
+LEAST_FREE_BYTES = 256 * 1024
 
 EXAMPLES = """
 Examples:
@@ -105,7 +109,8 @@ def _run(settings: Settings, wanted: Wanted) -> int:
     print(f"sandbox {parts.sandbox.tier}, data in {settings.data}", file=sys.stderr)
     try:
         with Embedded(parts), ProgressView() as view:
-            status = watch(lambda: parts.desk.status(batch_id, settings.team), view)
+            ask = functools.partial(parts.desk.status, batch_id, settings.team)
+            status = watch(ask, view, must_hold=functools.partial(_refuse_full_disk, settings.data))
     except KeyboardInterrupt:
         print(f"\nstopped; go on with: assay run {wanted.skill} --resume --data {settings.data}", file=sys.stderr)
         return 130
@@ -113,6 +118,12 @@ def _run(settings: Settings, wanted: Wanted) -> int:
     report = _judge_gates(parts, batch_id, wanted)
     _tell(status, report, paths, wanted.as_json)
     return report.exit_code if report.results else 0 if decided(status.progress.outcomes) else 2
+
+
+def _refuse_full_disk(data: Path) -> None:
+    """Without room nothing can be saved: every run would be tried again for ever."""
+    if shutil.disk_usage(data).free < LEAST_FREE_BYTES:
+        raise Unavailable(f"the disk of {data} is full; free some space and go on with --resume")
 
 
 def _judge_gates(parts: Any, batch_id: str, wanted: Wanted) -> GateReport:

@@ -1,7 +1,9 @@
 """`assay serve`: the API; on the embedded default with the workers, so that one command is a whole installation."""
 
+import signal
 from contextlib import ExitStack
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -56,4 +58,15 @@ def serve(
         shown = f"[{address}]" if ":" in address else address
         log.info("serving", url=f"http://{shown}:{bound_port}", workers=ready.is_embedded)
         typer.echo(f"serving http://{shown}:{bound_port}", err=True)
+        _end_orderly()
         make_server(parts).run([listening])
+
+
+def _end_orderly() -> None:
+    """uvicorn raises the signal that ended it once more; then the workers must still hand back what they hold."""
+
+    def leave(_number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(0)
+
+    signal.signal(signal.SIGTERM, leave)
+    signal.signal(signal.SIGINT, leave)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.states import BatchState, Outcome
+from schemas.states import BatchState, Outcome, Stage
 from service import log
 from service.errors import Conflict, NotFound
 from service.queue import Broker
@@ -16,6 +16,8 @@ from service.storage.views import BatchLine, Views
 from service.submitting import Accepted, Preview, Submission, Submitting
 
 ENDED = (BatchState.FINISHED, BatchState.CANCELLED)
+# Runs whose execution came to something that can be graded.
+GRADED = (Outcome.SCORED, Outcome.GATED, Outcome.UNGRADED, Outcome.JUDGE_ERROR)
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,17 @@ class BatchDesk:
             count = self._store.batches.retry(batch_id, outcomes)
         self._broker.refill()
         log.info("runs retried", batch=batch_id, count=count)
+        return count
+
+    def regrade(self, batch_id: str, team: str) -> int:
+        """Check and judge anew what was executed; gives the number of runs. A kept judgement is not paid for again."""
+        batch = self._mine(batch_id, team)
+        if batch.state not in ENDED:
+            raise Conflict(f"batch {batch_id} is {batch.state}; regrade it when it has ended")
+        with database_errors():
+            count = self._store.batches.retry(batch_id, GRADED, at=Stage.CHECK)
+        self._broker.refill()
+        log.info("runs regraded", batch=batch_id, count=count)
         return count
 
     def runs(self, batch_id: str, team: str) -> Iterator[RunRow]:

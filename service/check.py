@@ -1,6 +1,5 @@
 """The stage `check`: structural expectations, decided by code; the gate decides whether a judge is asked."""
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from service.documents import to_json
 from service.jobs import Job
 from service.leases import Held
 from service.sandbox.reader import Caps, Reader
-from service.sandbox.removal import remove_tree
+from service.sandbox.scratch import scratch
 from service.settings import Settings
 from service.stages import End, settled
 from service.storage.artifacts import ArtifactStore
@@ -48,8 +47,7 @@ class Check:
     @contextmanager
     def _laid_out(self, files: dict[str, Blob]) -> Iterator[Path]:
         """The run's outputs in a folder of their own: scripts and readers want files."""
-        folder = Path(tempfile.mkdtemp(prefix="assay-check-"))
-        try:
+        with scratch() as folder:
             for name, blob in files.items():
                 if name.startswith("outputs/"):
                     path = folder / name
@@ -57,8 +55,6 @@ class Check:
                     path.write_bytes(self._artifacts.get(blob.sha256))
             (folder / "outputs").mkdir(exist_ok=True)
             yield folder / "outputs"
-        finally:
-            remove_tree(folder)
 
     def _text(self, blob: Blob | None) -> str | None:
         return self._artifacts.get(blob.sha256).decode("utf-8", "replace") if blob else None

@@ -1,10 +1,8 @@
 """The stage `execute`: stage inputs and skill, let the agent work, keep what came out."""
 
 import hashlib
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +19,7 @@ from service.leases import Held
 from service.runners.arms import Arm, canary_of, plant, telling_files, without_canary
 from service.runners.port import Assignment, Execution, Runner, SkillFolder
 from service.sandbox.reader import CannotRead, Caps, Reader, shown
-from service.sandbox.removal import remove_tree
+from service.sandbox.scratch import scratch
 from service.settings import Settings
 from service.skills import lay_out, skill_folder
 from service.stages import End
@@ -37,7 +35,8 @@ class Execute:
         self._runner = runner
 
     def __call__(self, job: Job, held: Held) -> End:
-        with _work_folder() as folder:
+        with scratch() as folder:
+            (folder / "workspace").mkdir()
             assignment = self._stage(job, folder, held)
             staged = _digests(assignment)
             arm = _arm(job, staged)
@@ -90,18 +89,6 @@ class Execute:
                 raise StageFailed(Outcome.EXECUTOR_ERROR, f"the run left more than {caps} behind")
             outputs[f"outputs/{name}"] = data
         return outputs
-
-
-@contextmanager
-def _work_folder() -> Iterator[Path]:
-    """A folder of this attempt alone, gone afterwards; the sandbox's user may pass through it."""
-    folder = Path(tempfile.mkdtemp(prefix="assay-run-"))
-    folder.chmod(0o711)
-    (folder / "workspace").mkdir()
-    try:
-        yield folder
-    finally:
-        remove_tree(folder)
 
 
 def _arm(job: Job, staged: dict[str, str]) -> Arm:

@@ -20,7 +20,8 @@ def open_sandbox(tier: Tier, work: Path | None = None, uid_base: int = UID_BASE)
     """A sandbox that was tried here and keeps its promises; raises Unavailable with the reason and the remedy.
 
     `best` is the strongest that works, for programs of our own only. `work` is where each command's private folders
-    are made, the system's temporary folder by default; as root others must be able to pass through it. What killed processes left there is cleared away.
+    are made, the system's temporary folder by default; as root others must be able to pass through it. What killed
+    processes left there is cleared away.
     """
     remove_stale(work)
     if tier != "best":

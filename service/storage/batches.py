@@ -108,13 +108,15 @@ class Batches:
             connection.execute(ended)
         return True
 
-    def retry(self, batch_id: str, outcomes: Sequence[Outcome] = RETRYABLE) -> int:
-        """Send runs that ended without a score back to the stage that failed; gives their number."""
+    def retry(self, batch_id: str, outcomes: Sequence[Outcome] = RETRYABLE, at: Stage | None = None) -> int:
+        """Send settled runs back to the stage that failed, or to the one named; gives their number."""
         again = (
             update(runs)
             .where(runs.c.batch_id == batch_id, runs.c.stage == Stage.SETTLED, runs.c.outcome.in_(outcomes))
             .values(stage=Stage.WAITING, outcome=None, error=None, attempts=0, settled_at=None, not_before=None)
         )
+        if at is not None:
+            again = again.values(entry=at)
         ended = (BatchState.FINISHED, BatchState.CANCELLED)
         reopen = update(batches).where(batches.c.id == batch_id, batches.c.state.in_(ended))
         with self._engine.begin() as connection:

@@ -74,6 +74,14 @@ def is_connection_trouble(error: Exception) -> bool:
     return isinstance(error, OperationalError) or (isinstance(error, DBAPIError) and error.connection_invalidated)
 
 
+_REMEDIES = {
+    "disk is full": "free some space",
+    "disk I/O error": "check that the disk is not full and works",
+    "readonly database": "make the data folder writable, or choose another with --data",
+    "unable to open database file": "make the data folder writable, or choose another with --data",
+}
+
+
 @contextmanager
 def database_errors() -> Iterator[None]:
     """Turn the database's absence into one sentence."""
@@ -83,6 +91,8 @@ def database_errors() -> Iterator[None]:
         if not is_connection_trouble(error):
             raise
         reason = str(error.orig).strip().splitlines()[0]
+        if remedy := next((remedy for words, remedy in _REMEDIES.items() if words in reason), None):
+            raise Unavailable(f"the database cannot be written: {reason}; {remedy}") from error
         raise Unavailable(
             f"the database does not answer: {reason}; check ASSAY_DATABASE_URL and that it runs"
         ) from error

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,48 @@ def test_a_data_folder_that_cannot_be_written_is_one_clear_sentence(tmp_path: Pa
 
     assert done.returncode == 4
     assert "cannot create the data folder" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 700 kB of its own; only root can have one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=700k,mode=755", "tmpfs", disk], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("a small disk can be mounted by root only")
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)
+
+
+def test_a_full_disk_is_one_clear_sentence_from_the_start(tmp_path: Path, small_disk: Path) -> None:
+    write_skill(tmp_path / "skill", 1)
+    (small_disk / "filling").write_bytes(b"x" * 690_000)
+
+    done = assay(tmp_path, "run", str(tmp_path / "skill"), "--command", "true", "--data", str(small_disk / "data"))
+
+    assert done.returncode == 4 and "full" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_disk_that_fills_up_stops_the_batch_which_can_be_resumed(tmp_path: Path, small_disk: Path) -> None:
+    write_skill(tmp_path / "skill", 2)
+    agent = tmp_path / "agent.sh"
+    agent.write_text("head -c 150000 /dev/urandom > noise.bin; echo x > answer.txt")
+    words = ["run", str(tmp_path / "skill"), "--command", f"/bin/bash {agent}", "--data", str(small_disk / "data")]
+
+    done = assay(tmp_path, *words, "--runs", "2")
+
+    assert done.returncode == 4 and "is full; free some space and go on with --resume" in done.stderr
+
+
+def test_a_read_only_data_folder_is_one_clear_sentence(tmp_path: Path, small_disk: Path) -> None:
+    write_skill(tmp_path / "skill", 1)
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+
+    done = assay(tmp_path, "run", str(tmp_path / "skill"), "--command", "true", "--data", str(small_disk / "data"))
+
+    assert done.returncode == 4 and "Read-only file system" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -167,9 +167,10 @@ def installation(
             start_broker(made, broker, rabbit)
             yield made
         finally:
-            made.kill()
+            # First: it finds the node as the child of the process that started it.
             if rabbit:
                 rabbit.remove()
+            made.kill()
 
 
 def start_broker(made: Installation, broker: str, rabbit: RabbitServer | None) -> None:

@@ -165,9 +165,11 @@ def _wait_until(condition: Callable[[], object], seconds: float = 10) -> None:
         time.sleep(0.02)
 
 
-def test_commands_end_with_a_worker_that_is_killed(box):
+def test_commands_end_with_a_worker_that_is_killed(box, workspace):
     marker = f"assay-{uuid.uuid4().hex}"
-    worker = _worker(f"exec -a {marker} sleep 60", start_new_session=True)
+    # What it leaves behind lies in a folder of this test.
+    environment = {**os.environ, "TMPDIR": str(workspace.parent)}
+    worker = _worker(f"exec -a {marker} sleep 60", start_new_session=True, env=environment)
     _wait_until(lambda: _running(marker))
     assert _running(marker)
 

@@ -1,0 +1,128 @@
+"""The documents tell the truth: commands run, examples are valid, links lead somewhere, references are current."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from schemas.checks import CHECK_TYPES
+from schemas.dialects import read_suite
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TRIED = [ROOT / "README.md", ROOT / "docs" / "quickstart.md"]
+_BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
+# Commands of blocks that are not run here: what they do is run by other tests, or needs what a test has not.
+ELSEWHERE = {
+    "make": "make test is what runs this test, make demo is run by CI",
+    "export": "settings of the reader's own shell",
+    "docker": "every command line of the compose files is run by tests/integration/test_compose_commands.py",
+    "./deploy/make-secrets.sh": "run by tests/unit/deploy/test_secrets.py",
+}
+
+
+def blocks(page: Path) -> Iterator[tuple[str, str]]:
+    """(words behind the fence, content) of every code block."""
+    for found in _BLOCK.finditer(page.read_text()):
+        yield found[1].strip(), found[2]
+
+
+@pytest.mark.parametrize("page", TRIED, ids=lambda page: page.name)
+def test_every_command_marked_as_runnable_runs(page: Path, tmp_path: Path) -> None:
+    scripts = [content for words, content in blocks(page) if words.split()[1:] == ["run"]]
+    if not scripts and page.name == "README.md":
+        pytest.skip(f"{page.name} marks no block with `sh run`")
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "LANG": "C.UTF-8",
+    }
+    # The sandbox's user passes through the folder that holds the reader's own agent.
+    tmp_path.chmod(0o755)
+    tmp_path.parent.chmod(0o755)
+    tmp_path.parent.parent.chmod(0o755)
+
+    script = "\n".join(["set -euo pipefail", *scripts])
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240
+    )
+
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    if page.name == "quickstart.md":
+        assert (tmp_path / "report.html").stat().st_size > 1_000
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("page", TRIED, ids=lambda page: page.name)
+def test_what_is_not_run_here_is_known_commands_only(page: Path) -> None:
+    from cli.main import app
+
+    known = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    known |= {group.name for group in app.registered_groups}
+    for words, content in blocks(page):
+        if words == "sh":
+            for line in re.sub(r"\\\n", " ", content).splitlines():
+                first, *rest = line.split()
+                assert first in ELSEWHERE or (first == "assay" and rest[0] in known), f"{page.name}: {line}"
+
+
+def test_examples_of_suites_are_valid_and_show_every_type() -> None:
+    suites = [content for words, content in blocks(ROOT / "docs" / "writing-a-suite.md") if words == "json"]
+    shown = set()
+
+    for text in suites:
+        suite = read_suite(text.encode())
+        assert [finding for finding in suite.findings if finding.level != "note"] == []
+        for case in json.loads(text).get("evals", []):
+            shown |= {check["type"] for check in case.get("structural_expectations", [])}
+
+    assert shown == set(CHECK_TYPES)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = [found[1] for found in _LINK.finditer(page.read_text()) if "://" not in found[1]]
+
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_the_index_names_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert {name for name in pages if f"({name}" not in index} == set()
+
+
+def generator() -> ModuleType:
+    path = ROOT / "tools" / "generate_cli_reference.py"
+    spec = spec_from_file_location("generate_cli_reference", path)
+    assert spec and spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_command_line_reference_is_current() -> None:
+    assert (ROOT / "docs" / "cli.md").read_text() == generator().reference(), (
+        "docs/cli.md is not what the program says; run python tools/generate_cli_reference.py"
+    )
+
+
+def test_every_setting_a_document_names_exists() -> None:
+    from service.settings import Settings
+
+    known = {f"ASSAY_{name.upper()}" for name in Settings.model_fields}
+    # What the command runner gives to programs.
+    known |= {f"ASSAY_{name}" for name in ("PROMPT_FILE", "SKILL_DIR", "INPUT_FILES", "MODEL", "RESULT_FILE")}
+    known |= {f"ASSAY_{name}" for name in ("BATCH", "CASE", "CONFIGURATION", "RUN")}
+    named = {name for page in PAGES for name in re.findall(r"\bASSAY_[A-Z_]+[A-Z]\b", page.read_text())}
+
+    assert named - known == set()
