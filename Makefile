@@ -10,7 +10,7 @@ export UV_CONSTRAINT := $(CURDIR)/constraints.txt
 export UV_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check format wheel-test system-tools clean
+.PHONY: help setup demo test check format docs wheel-test system-tools clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -34,6 +34,10 @@ check: $(VENV)/.ready-dev ## format, lint, types and imports
 format: $(VENV)/.ready-dev ## put the code in its format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+docs: $(VENV)/.ready-dev ## generate the command reference and the JSON Schemas
+	@$(BIN)/python tools/generate_cli_reference.py
+	@$(BIN)/python -m schemas.generate
 
 wheel-test: $(VENV)/.ready-dev ## build the wheel and try it in an empty environment
 	@./tools/wheel-test.sh $(BIN)/python

@@ -2,7 +2,7 @@
 
 from importlib.metadata import packages_distributions, version
 
-OURS = ("schemas", "service", "workers", "cli", "simulator")
+OURS = ("schemas", "service", "workers", "api", "cli", "simulator")
 
 
 def test_no_other_distribution_owns_our_names() -> None:
