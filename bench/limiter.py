@@ -124,9 +124,8 @@ def report(seen: list[dict[str, int]], url: str, options: argparse.Namespace) ->
         refused = json.load(answer)["by_status"].get("429", 0)
     print(f"limit {options.per_minute}/min, two processes, {options.threads} threads each, {options.seconds:g} s")
     print(f"total {total:.0f}/min = {total / options.per_minute:.3f} of the limit; 429: {refused}")
-    print(
-        f"teams: many {teams['many']:.0f}/min, few {teams['few']:.0f}/min, ratio {teams['many'] / max(1, teams['few']):.2f}"
-    )
+    ratio = teams["many"] / max(1, teams["few"])
+    print(f"teams: many {teams['many']:.0f}/min, few {teams['few']:.0f}/min, ratio {ratio:.2f}")
     print(f"processes: {' and '.join(str(sum(one.values())) for one in seen)} calls counted")
 
 
