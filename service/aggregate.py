@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from schemas.dialects import read
 from schemas.grading import Grading
 from schemas.metrics import Metrics
 from schemas.states import Outcome, Role
@@ -16,12 +15,12 @@ from service.aggregation.benchmark import Aggregates, aggregate
 from service.aggregation.markdown import benchmark_markdown
 from service.aggregation.records import Arm, BatchPlan, CaseFacts, RunRecord, Tokens
 from service.errors import NotFound
+from service.run_files import RunFiles
 from service.storage.artifacts import ArtifactStore
-from service.storage.rows import BatchRow, Blob, RunRow
+from service.storage.rows import BatchRow, RunRow
 from service.storage.store import Store
 from service.workspaces.reading import case_facts
 
-T = TypeVar("T")
 # Few, because a case may have a thousand runs.
 _CASES_AT_ONCE = 10
 
@@ -90,32 +89,7 @@ class Aggregate:
             settled = [run for run in found if run.outcome is not None]
             files = self._store.runs.files_of([run.id for run in settled])
             for run in settled:
-                yield self._record(run, cases[run.case_position], files.get(run.id, {}))
-
-    def _record(self, run: RunRow, case: CaseFacts, files: dict[str, Blob]) -> RunRecord:
-        facts = run.facts or {}
-        return RunRecord(
-            case=case,
-            configuration=run.configuration,
-            role=Role(run.role),
-            run_number=run.run_number,
-            outcome=Outcome(run.outcome or Outcome.INFRA_ERROR),
-            structural=self._document(files.get("structural.json"), Structural),
-            grading=self._document(files.get("grading.json"), Grading),
-            rejudged=tuple(filter(None, [self._document(files.get("grading-again.json"), Grading)])),
-            metrics=self._document(files.get("metrics.json"), Metrics),
-            timing=self._document(files.get("timing.json"), Timing),
-            tokens=_tokens(facts),
-            cost_usd=facts.get("cost_usd"),
-            skill_used=facts.get("skill_used"),
-            simulated=bool(facts.get("simulated")),
-            reason=run.error,
-            paths={"run": str(run.id)},
-        )
-
-    def _document(self, blob: Blob | None, kind: type[T]) -> T | None:
-        document = read(self._artifacts.get(blob.sha256)).document if blob else None
-        return document if isinstance(document, kind) else None
+                yield _record(run, cases[run.case_position], RunFiles(files.get(run.id, {}), self._artifacts))
 
 
 class Closing:
@@ -129,6 +103,28 @@ class Closing:
 
     def __exit__(self, *_: object) -> None:
         self._found.close()
+
+
+def _record(run: RunRow, case: CaseFacts, files: RunFiles) -> RunRecord:
+    facts = run.facts or {}
+    return RunRecord(
+        case=case,
+        configuration=run.configuration,
+        role=Role(run.role),
+        run_number=run.run_number,
+        outcome=Outcome(run.outcome or Outcome.INFRA_ERROR),
+        structural=files.document("structural.json", Structural),
+        grading=files.document("grading.json", Grading),
+        rejudged=tuple(filter(None, [files.document("grading-again.json", Grading)])),
+        metrics=files.document("metrics.json", Metrics),
+        timing=files.document("timing.json", Timing),
+        tokens=_tokens(facts),
+        cost_usd=facts.get("cost_usd"),
+        skill_used=facts.get("skill_used"),
+        simulated=bool(facts.get("simulated")),
+        reason=run.error,
+        paths={"run": str(run.id)},
+    )
 
 
 def _arms(batch: BatchRow) -> tuple[Arm, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from schemas.dialects import Dialect, read, write
+from schemas.dialects import Dialect, write
 from schemas.metrics import Metrics
 from schemas.states import Outcome, Stage
 from schemas.structural import Structural, Summary
@@ -13,12 +13,12 @@ from service.checks import Tools, check
 from service.documents import to_json
 from service.jobs import Job
 from service.leases import Held
+from service.run_files import RunFiles
 from service.sandbox.reader import Caps, Reader
 from service.sandbox.scratch import scratch
 from service.settings import Settings
 from service.stages import End, settled
 from service.storage.artifacts import ArtifactStore
-from service.storage.rows import Blob
 from service.storage.runs import Runs
 
 
@@ -32,36 +32,28 @@ class Check:
         self._tools = tools
 
     def __call__(self, job: Job, _held: Held) -> End:
-        files = self._runs.files(job.claim.run_id) if job.case.structural else {}
+        files = RunFiles(self._runs.files(job.claim.run_id) if job.case.structural else {}, self._artifacts)
         with self._laid_out(files) as outputs:
             structural = check(
                 job.case,
                 Reader(outputs, Caps(file_bytes=self._settings.artifact_max_bytes)),
-                self._text(files.get("transcript.md")),
-                self._metrics(files.get("metrics.json")),
+                files.text("transcript.md"),
+                files.document("metrics.json", Metrics),
                 self._tools,
                 self._settings.check_timeout_seconds,
             )
         return _end(job, structural)
 
     @contextmanager
-    def _laid_out(self, files: dict[str, Blob]) -> Iterator[Path]:
+    def _laid_out(self, files: RunFiles) -> Iterator[Path]:
         """The run's outputs in a folder of their own: scripts and readers want files."""
         with scratch() as folder:
-            for name, blob in files.items():
-                if name.startswith("outputs/"):
-                    path = folder / name
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    path.write_bytes(self._artifacts.get(blob.sha256))
-            (folder / "outputs").mkdir(exist_ok=True)
+            (folder / "outputs").mkdir()
+            for name, blob in files.outputs().items():
+                path = folder / "outputs" / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(self._artifacts.get(blob.sha256))
             yield folder / "outputs"
-
-    def _text(self, blob: Blob | None) -> str | None:
-        return self._artifacts.get(blob.sha256).decode("utf-8", "replace") if blob else None
-
-    def _metrics(self, blob: Blob | None) -> Metrics | None:
-        document = read(self._artifacts.get(blob.sha256)).document if blob else None
-        return document if isinstance(document, Metrics) else None
 
 
 def _end(job: Job, structural: Structural) -> End:

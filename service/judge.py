@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from schemas.dialects import Dialect, read, write
+from schemas.dialects import Dialect, write
 from schemas.grading import Grading
 from schemas.metrics import Metrics
 from schemas.states import Outcome
@@ -23,13 +23,12 @@ from service.judging.request import JudgeRequest, build_request
 from service.judging.settings import JudgeSettings
 from service.leases import Held
 from service.models.port import Models
+from service.run_files import RunFiles
 from service.settings import Settings
 from service.stages import End, settled
 from service.storage.artifacts import ArtifactStore
 from service.storage.rows import Blob
 from service.storage.runs import Runs
-
-T = TypeVar("T")
 
 
 class Judge:
@@ -87,16 +86,16 @@ class Judge:
         )
 
     def _material(self, job: Job) -> JudgeMaterial:
-        files = self._runs.files(job.claim.run_id)
+        files = RunFiles(self._runs.files(job.claim.run_id), self._artifacts)
         return JudgeMaterial(
             case=job.case,
             dialect=written_in(job.dialect, job.case),
-            outputs=tuple(self._output(name, blob) for name, blob in files.items() if name.startswith("outputs/")),
-            transcript=self._text(files.get("transcript.md")),
-            user_notes=self._text(files.get("user_notes.md")),
-            structural=self._document(files.get("structural.json"), Structural),
-            metrics=self._document(files.get("metrics.json"), Metrics),
-            timing=self._document(files.get("timing.json"), Timing),
+            outputs=tuple(self._output(name, blob) for name, blob in files.outputs().items()),
+            transcript=files.text("transcript.md"),
+            user_notes=files.text("user_notes.md"),
+            structural=files.document("structural.json", Structural),
+            metrics=files.document("metrics.json", Metrics),
+            timing=files.document("timing.json", Timing),
             run_number=job.claim.run_number,
             version=job.skill.number if job.skill else None,
         )
@@ -104,14 +103,7 @@ class Judge:
     def _output(self, name: str, blob: Blob) -> OutputFile:
         fits = blob.size <= self._settings.judge_file_max_bytes
         data = self._artifacts.get(blob.sha256) if fits else None
-        return OutputFile(name.removeprefix("outputs/"), blob.size, blob.sha256, data)
-
-    def _text(self, blob: Blob | None) -> str | None:
-        return self._artifacts.get(blob.sha256).decode("utf-8", "replace") if blob else None
-
-    def _document(self, blob: Blob | None, kind: type[T]) -> T | None:
-        document = read(self._artifacts.get(blob.sha256)).document if blob else None
-        return document if isinstance(document, kind) else None
+        return OutputFile(name, blob.size, blob.sha256, data)
 
 
 @dataclass
