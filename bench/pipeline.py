@@ -3,6 +3,7 @@
     python bench/pipeline.py submit [--runs 100000]
     python bench/pipeline.py stages [--runs 2000]        stages in process, no broker: SQLite and PostgreSQL
     python bench/pipeline.py fleet  [--runs 500]         real workers, a command that does nothing, Redis and PostgreSQL
+    python bench/pipeline.py large  [--runs 100000]      memory and broker while a very large batch is under way
     python bench/pipeline.py profile [--runs 1000]       where the time of the stages goes
 
 Private servers are started on free ports and stopped at the end.
@@ -213,6 +214,44 @@ def fleet_cpu(fleet: Fleet, redis: RedisServer, postgres: PostgresServer) -> flo
     return total
 
 
+def bench_large(runs: int) -> None:
+    """Memory of every process and depth of the broker while a very large batch is under way."""
+    redis, postgres = RedisServer(), PostgresServer()
+    redis.start()
+    postgres.start()
+    with tempfile.TemporaryDirectory() as folder:
+        fleet = Fleet(Path(folder), postgres.create_database("large"), redis.url, log_level="warning", sandbox="bwrap")
+        migrate(fleet.parts.store.engine)
+        try:
+            fleet.start()
+            batch_id = submit_batch(fleet.parts, Path(folder), runs)
+            for second in range(0, 61, 15):
+                time.sleep(15 if second else 8)
+                _print_memory(fleet, redis, batch_id, second)
+            fleet.parts.desk.cancel(batch_id, "default")
+        finally:
+            fleet.stop()
+            redis.remove()
+            postgres.remove()
+
+
+def _print_memory(fleet: Fleet, redis: RedisServer, batch_id: str, second: int) -> None:
+    queues = ("execute", "check", "judge")
+    depth = sum(fleet.parts.broker.depth(queue) or 0 for queue in queues)
+    rss: dict[str, float] = {}
+    for process in fleet.worker_processes():
+        words = process.cmdline()
+        role = words[words.index("workers.process") + 1]
+        rss[role] = rss.get(role, 0.0) + process.memory_info().rss / 2**20
+    assert redis.process is not None
+    rss["redis"] = psutil.Process(redis.process.pid).memory_info().rss / 2**20
+    settled_runs = fleet.parts.store.batches.progress(batch_id).settled
+    words = ", ".join(f"{role} {size:.0f}" for role, size in sorted(rss.items()))
+    print(
+        f"large   after {second:2} s: {settled_runs} settled, {depth} messages in the broker; MB: {words}", flush=True
+    )
+
+
 def bench_profile(runs: int) -> None:
     with database("postgresql") as url, tempfile.TemporaryDirectory() as folder:
         parts, broker = parts_on(url, Path(folder), 256)
@@ -228,14 +267,19 @@ def bench_profile(runs: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["submit", "stages", "fleet", "profile"])
+    parser.add_argument("what", choices=["submit", "stages", "fleet", "large", "profile"])
     parser.add_argument("--runs", type=int)
     given = parser.parse_args()
     log.configure("error", "text")
-    default = {"submit": 100_000, "stages": 2_000, "fleet": 500, "profile": 1_000}[given.what]
-    {"submit": bench_submit, "stages": bench_stages, "fleet": bench_fleet, "profile": bench_profile}[given.what](
-        given.runs or default
-    )
+    default = {"submit": 100_000, "stages": 2_000, "fleet": 500, "large": 100_000, "profile": 1_000}[given.what]
+    benches = {
+        "submit": bench_submit,
+        "stages": bench_stages,
+        "fleet": bench_fleet,
+        "large": bench_large,
+        "profile": bench_profile,
+    }
+    benches[given.what](given.runs or default)
     print(json.dumps({"peak_rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)}))
 
 
