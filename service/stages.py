@@ -17,7 +17,6 @@ from service.errors import StageFailed, Unavailable
 from service.jobs import Job, Jobs
 from service.judging.judgement import InLane
 from service.leases import Held, Leases
-from service.limits.port import RetryLater
 from service.models.port import SpendLimit
 from service.queue import Broker
 from service.recovery import Recovery
@@ -92,8 +91,8 @@ class Stages:
             return act(self._jobs.load(claim), held)
         except StageFailed as failure:
             return settled(failure.outcome, str(failure), files=failure.files)
-        except RetryLater as busy:
-            self._not_yet(claim, busy)
+        except InLane as travelling:
+            self._not_yet(claim, travelling)
             return None
         except SpendLimit as limit:
             self._pause_team(claim, limit)
@@ -115,12 +114,11 @@ class Stages:
         self._patiently(lambda: self._store.runs.hand_back(claim, pause, reason, counts=True))
         return None
 
-    def _not_yet(self, claim: Claim, busy: RetryLater) -> None:
-        """Nothing went wrong, it is just not our turn: that is no attempt, however often it happens."""
-        log.info("not yet", reason=str(busy), again_in=round(busy.seconds, 1))
-        # What travels for hours must not fill the window meanwhile.
-        out = isinstance(busy, InLane)
-        self._patiently(lambda: self._store.runs.hand_back(claim, busy.seconds, str(busy), counts=False, waiting=out))
+    def _not_yet(self, claim: Claim, travelling: InLane) -> None:
+        """Nothing went wrong, the answer is just not there: no attempt, and no place in the window meanwhile."""
+        log.info("not yet", reason=str(travelling), again_in=round(travelling.seconds, 1))
+        pause = travelling.seconds
+        self._patiently(lambda: self._store.runs.hand_back(claim, pause, str(travelling), counts=False, waiting=True))
 
     def _pause_team(self, claim: Claim, limit: SpendLimit) -> None:
         """The provider takes no more money: trying again would only burn attempts."""
