@@ -8,10 +8,10 @@ from schemas.dialects import Dialect, write
 from schemas.metrics import Metrics
 from schemas.states import Outcome, Stage
 from schemas.structural import Structural, Summary
-from schemas.suite import Case
 from service.checks import Tools, check
 from service.documents import to_json
 from service.jobs import Job
+from service.judging.questions import needs_judge
 from service.leases import Held
 from service.run_files import RunFiles
 from service.sandbox.reader import Caps, Reader
@@ -70,8 +70,3 @@ def _end(job: Job, structural: Structural) -> End:
         return End(Stage.JUDGE, files=files, facts=facts)
     outcome = Outcome.SCORED if structural.expectations else Outcome.UNGRADED
     return settled(outcome, None if structural.expectations else "the case asks for nothing", files=files, facts=facts)
-
-
-def needs_judge(case: Case) -> bool:
-    """Whether anything is left that only a judge can decide."""
-    return bool(case.statements or case.criteria or (case.rubric and case.rubric.dimensions))

@@ -1,5 +1,6 @@
 """The model client of a process with everything around it: limiter, budgets and ledger."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from service.limits.port import Limiter, Policy, Rate
 from service.limits.shared import RedisLimiter
 from service.limits.shared_budgets import RedisBudgets
 from service.models import ClientSettings, ModelCall, ModelClient, Tokens
-from service.models.prices import known_prices
+from service.models.prices import Prices, known_prices
 from service.settings import Settings
 from service.storage.rows import BatchRow
 from service.storage.store import Store
@@ -31,7 +32,12 @@ class ModelAccess:
 
     def worst_cost(self, model: str, read: int, said: int) -> float | None:
         """The most a call can cost; None if the price is not known."""
-        return self.client.prices.cost(model, Tokens(read, said))
+        return worst_cost(self.client.prices, model, read, said)
+
+
+def worst_cost(prices: Prices, model: str, read: int, said: int) -> float | None:
+    """With everything read written to the cache, which costs more than reading it plainly."""
+    return prices.cost(model, Tokens(cache_write=read, output=said))
 
 
 def open_models(settings: Settings, store: Store, concurrency: int) -> ModelAccess:
@@ -39,11 +45,7 @@ def open_models(settings: Settings, store: Store, concurrency: int) -> ModelAcce
     limiter, budgets = _shared_parts(settings, store) if _has_redis(settings) else _own_parts(settings, store)
     prices = known_prices()
     accounts = Accounts(settings, store)
-
-    def worst(model: str, read: int, said: int) -> float | None:
-        return prices.cost(model, Tokens(read, said))
-
-    hook = LimitsHook(Gate(limiter), budgets, accounts, worst)
+    hook = LimitsHook(Gate(limiter), budgets, accounts, functools.partial(worst_cost, prices))
     key = settings.anthropic_api_key.get_secret_value() if settings.anthropic_api_key else None
     client = ClientSettings(api_key=key, base_url=settings.anthropic_base_url, concurrency=concurrency)
     return ModelAccess(ModelClient(client, [hook], StoredLedger(store), prices), budgets, accounts)
