@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Engine, Row, bindparam, case, exists, func, i
 
 from schemas.states import BatchState, Outcome, Stage
 from service.storage.clock import Now
+from service.storage.engine import alone
 from service.storage.rows import BatchRow, Blob, Message, NewRun, Progress
 from service.storage.tables import batches, runs, skill_versions
 
@@ -33,10 +34,11 @@ class Batches:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._alone = alone(engine)
 
     def one(self, batch_id: str) -> BatchRow | None:
         """A batch by its id."""
-        with self._engine.begin() as connection:
+        with self._alone.begin() as connection:
             row = connection.execute(select(batches).where(batches.c.id == batch_id)).one_or_none()
         return batch_row(row) if row else None
 
@@ -45,13 +47,13 @@ class Batches:
         query = select(batches).where(batches.c.team_id == team_id)
         if before:
             query = query.where(batches.c.id < before)
-        with self._engine.begin() as connection:
+        with self._alone.begin() as connection:
             return [batch_row(row) for row in connection.execute(query.order_by(batches.c.id.desc()).limit(limit))]
 
     def by_key(self, team_id: str, key: str) -> tuple[BatchRow, str | None] | None:
         """The batch that was submitted with this idempotency key, and the digest of that submit."""
         query = select(batches).where(batches.c.team_id == team_id, batches.c.idempotency_key == key)
-        with self._engine.begin() as connection:
+        with self._alone.begin() as connection:
             row = connection.execute(query).one_or_none()
         return (batch_row(row), row.request_digest) if row else None
 
@@ -60,7 +62,7 @@ class Batches:
         query = select(runs.c.stage, runs.c.outcome, func.count()).where(runs.c.batch_id == batch_id)
         stages: dict[str, int] = {}
         outcomes: dict[str, int] = {}
-        with self._engine.begin() as connection:
+        with self._alone.begin() as connection:
             for stage, outcome, count in connection.execute(query.group_by(runs.c.stage, runs.c.outcome)):
                 stages[stage] = stages.get(stage, 0) + count
                 if outcome:
@@ -75,7 +77,7 @@ class Batches:
         """Pause everything a team has under way; gives the number of batches."""
         active = batches.c.state.in_((BatchState.ACCEPTED, BatchState.RUNNING))
         statement = update(batches).where(batches.c.team_id == team_id, active).values(state=BatchState.PAUSED)
-        with self._engine.begin() as connection:
+        with self._alone.begin() as connection:
             return connection.execute(statement).rowcount
 
     def resume(self, batch_id: str) -> bool:
@@ -128,7 +130,7 @@ class Batches:
 
     def finish_if_settled(self, batch_id: str) -> Message | None:
         """Ask, after a run settled, whether it was the last: then the batch is aggregated. Safe to ask again."""
-        with self._engine.begin() as connection:
+        with self._alone.begin() as connection:
             moved = connection.execute(_FINISH, {"batch": batch_id}).one_or_none()
         return Message("aggregate", batch_id, f"batch={batch_id}") if moved else None
 
@@ -146,19 +148,19 @@ class Batches:
             )
             .returning(batches.c.fence)
         )
-        with self._engine.begin() as connection:
+        with self._alone.begin() as connection:
             return connection.execute(statement).scalar_one_or_none()
 
     def aggregate_attempts(self, batch_id: str) -> int:
         """How often the aggregate was claimed."""
-        with self._engine.begin() as connection:
+        with self._alone.begin() as connection:
             query = select(batches.c.attempts).where(batches.c.id == batch_id)
             return int(connection.execute(query).scalar_one())
 
     def extend_aggregate(self, batch_id: str, fence: int, lease_seconds: float) -> bool:
         """Keep the aggregate for longer."""
         statement = update(batches).where(batches.c.id == batch_id, batches.c.fence == fence)
-        with self._engine.begin() as connection:
+        with self._alone.begin() as connection:
             return connection.execute(statement.values(lease_until=Now() + lease_seconds)).rowcount == 1
 
     def save_aggregate(self, batch_id: str, fence: int, files: dict[str, Blob], error: str | None = None) -> bool:
@@ -170,19 +172,19 @@ class Batches:
             .where(batches.c.id == batch_id, batches.c.fence == fence, batches.c.state == BatchState.AGGREGATING)
             .values(state=state, aggregate=body, error=error, finished_at=Now(), lease_until=None, dispatched_at=None)
         )
-        with self._engine.begin() as connection:
+        with self._alone.begin() as connection:
             return connection.execute(statement).rowcount == 1
 
     def hand_back_aggregate(self, batch_id: str, fence: int, delay_seconds: float) -> None:
         """Let go of an aggregate so that it is tried again later."""
         statement = update(batches).where(batches.c.id == batch_id, batches.c.fence == fence)
-        with self._engine.begin() as connection:
+        with self._alone.begin() as connection:
             later = {"lease_until": None, "dispatched_at": None, "not_before": Now() + delay_seconds}
             connection.execute(statement.values(**later))
 
     def _move(self, batch_id: str, before: Sequence[BatchState], after: BatchState) -> bool:
         statement = update(batches).where(batches.c.id == batch_id, batches.c.state.in_(before))
-        with self._engine.begin() as connection:
+        with self._alone.begin() as connection:
             return connection.execute(statement.values(state=after)).rowcount == 1
 
 

@@ -36,6 +36,16 @@ def open_engine(url: str, pool_size: int = 20, ping_first: bool = True) -> Engin
     raise BadInput(f"{backend} is not a database Assay knows; use PostgreSQL or SQLite")
 
 
+def alone(engine: Engine) -> Engine:
+    """The same engine for statements that are a transaction each: on PostgreSQL one round trip instead of three.
+
+    SQLite keeps its own way of beginning, which is a call and not a round trip.
+    """
+    if engine.dialect.name != "postgresql":
+        return engine
+    return engine.execution_options(isolation_level="AUTOCOMMIT")
+
+
 def _open_sqlite(url: str) -> Engine:
     database = make_url(url).database
     if database and database != ":memory:":

@@ -5,8 +5,11 @@ from typing import Any
 from sqlalchemy import Engine, func, insert, select
 
 from service.storage.clock import Now
+from service.storage.engine import alone
 from service.storage.tables import model_calls
 
+# One row per call to a model, so built once.
+_ADD = insert(model_calls).values(created_at=Now())
 _KINDS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
@@ -14,12 +17,12 @@ class LedgerRows:
     """The rows of model calls."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self._engine = alone(engine)
 
     def add(self, row: dict[str, Any]) -> None:
         """Write one call down."""
         with self._engine.begin() as connection:
-            connection.execute(insert(model_calls).values(**row, created_at=Now()))
+            connection.execute(_ADD, row)
 
     def spent_by_batch(self, batch_id: str) -> tuple[float, int]:
         """Money and tokens of a batch so far."""

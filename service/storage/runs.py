@@ -4,13 +4,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import (
+    ARRAY,
     JSON,
+    BigInteger,
     Connection,
     Engine,
     Float,
     Integer,
     Row,
     String,
+    Text,
     bindparam,
     case,
     delete,
@@ -18,12 +21,14 @@ from sqlalchemy import (
     insert,
     or_,
     select,
+    true,
     tuple_,
     update,
 )
 
 from schemas.states import BatchState, Outcome, Role, Stage
 from service.storage.clock import Now
+from service.storage.engine import alone
 from service.storage.rows import Blob, Claim, Message, RunRow, Saved
 from service.storage.tables import artifacts, attempts, batches, runs
 
@@ -91,6 +96,49 @@ _ATTEMPT = insert(attempts).values(
 _ARTIFACT = insert(artifacts)
 
 
+def _at_once(step: Any) -> Any:
+    """A step with its attempt and its artifacts in one statement, so in one round trip; PostgreSQL only.
+
+    Nothing of it happens if the lease was lost. Five round trips would cost more than the work they save.
+    """
+    held = step.cte("held")
+    attempt = {
+        "run_id": held.c.id,
+        "stage": bindparam("at", type_=String),
+        "fence": bindparam("held_fence", type_=Integer),
+        "worker": bindparam("who", type_=String),
+        "started_at": bindparam("since", type_=Float),
+        "ended_at": Now(),
+        "result": bindparam("came_to", type_=String),
+        "error": bindparam("why", type_=Text),
+    }
+    lists = {"names": String, "digests": String, "sizes": BigInteger}
+    given: list[Any] = [bindparam(name, type_=ARRAY(kind)) for name, kind in lists.items()]
+    made = func.unnest(*given).table_valued("name", "sha256", "size", name="made").render_derived()
+    artifact = {
+        "run_id": held.c.id,
+        "name": made.c.name,
+        "sha256": made.c.sha256,
+        "size": made.c.size,
+        "stage": bindparam("at", type_=String),
+    }
+    told = insert(attempts).from_select(list(attempt), select(*attempt.values())).cte("told")
+    kept = (
+        insert(artifacts)
+        .from_select(list(artifact), select(*artifact.values()).select_from(held.join(made, true())))
+        .cte("kept")
+    )
+    return select(held).add_cte(told, kept)
+
+
+_AT_ONCE = {step: _at_once(step) for step in (_ADVANCE, _SETTLE, _HAND_BACK)}
+_FILES = (
+    select(artifacts.c.name, artifacts.c.sha256, artifacts.c.size)
+    .where(artifacts.c.run_id == bindparam("run"))
+    .order_by(artifacts.c.name)
+)
+
+
 def message_of(row: Row[Any]) -> Message:
     """The nudge for a run, readable where queues are watched."""
     label = f"batch={row.batch_id} case={row.case_label} configuration={row.configuration} run={row.run_number}"
@@ -102,11 +150,12 @@ class Runs:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._alone = alone(engine)
 
     def claim(self, run_id: int, stage: Stage, worker: str, lease_seconds: float) -> Claim | None:
         """Take a run's stage; None if somebody holds it, or it moved on, or it is not due yet."""
         given = {"run": run_id, "at": stage, "who": worker, "lease_seconds": lease_seconds}
-        with self._engine.begin() as connection:
+        with self._alone.begin() as connection:
             row = connection.execute(_CLAIM, given).one_or_none()
         return _claim(row, worker) if row else None
 
@@ -121,30 +170,25 @@ class Runs:
             .values(lease_until=Now() + lease_seconds)
             .returning(runs.c.id)
         )
-        with self._engine.begin() as connection:
+        with self._alone.begin() as connection:
             return set(connection.execute(statement).scalars())
 
     def advance(self, claim: Claim, to: Stage, files: Mapping[str, Blob], facts: dict[str, Any]) -> Saved | None:
         """Save a finished stage and move on; None if the lease was lost. A paused batch's run waits instead."""
-        with self._engine.begin() as connection:
-            row = connection.execute(
-                _ADVANCE, {**_held(claim), "to": to, "new_facts": {**claim.facts, **facts}}
-            ).one_or_none()
-            if row is None:
-                return None
-            self._keep(connection, claim, files, "done")
+        given = {"to": to, "new_facts": {**claim.facts, **facts}}
+        row = self._save(_ADVANCE, claim, given, files, "done")
+        if row is None:
+            return None
         return Saved(message_of(row) if row.stage != Stage.WAITING else None, settled=False)
 
     def settle(
         self, claim: Claim, outcome: Outcome, error: str | None, files: Mapping[str, Blob], facts: dict[str, Any]
     ) -> Saved | None:
         """Save the end of a run, once; None if the lease was lost."""
-        given = {**_held(claim), "ended": outcome, "why": error, "new_facts": {**claim.facts, **facts}}
+        given = {"ended": outcome, "new_facts": {**claim.facts, **facts}}
         done = outcome in (Outcome.SCORED, Outcome.GATED, Outcome.UNGRADED)
-        with self._engine.begin() as connection:
-            if connection.execute(_SETTLE, given).one_or_none() is None:
-                return None
-            self._keep(connection, claim, files, "done" if done else outcome, error)
+        if self._save(_SETTLE, claim, given, files, "done" if done else outcome, error) is None:
+            return None
         return Saved(None, settled=True)
 
     def hand_back(
@@ -154,36 +198,31 @@ class Runs:
 
         `counts` says whether this was a failed attempt, `waiting` whether admission must let it in again.
         """
-        given = {**_held(claim), "pause_seconds": delay_seconds, "uncounted": 0 if counts else 1}
+        given: dict[str, Any] = {"pause_seconds": delay_seconds, "uncounted": 0 if counts else 1}
         given["then"] = Stage.WAITING if waiting else claim.stage
-        with self._engine.begin() as connection:
-            if connection.execute(_HAND_BACK, given).one_or_none() is None:
-                return False
-            self._keep(connection, claim, {}, "handed_back", error)
-        return True
+        return self._save(_HAND_BACK, claim, given, {}, "handed_back", error) is not None
 
     def wake(self, run_ids: Iterable[int]) -> None:
         """What these runs waited for has come: they are due now."""
         waiting = (runs.c.id.in_(list(run_ids)), runs.c.not_before.is_not(None), runs.c.lease_until.is_(None))
-        with self._engine.begin() as connection:
+        with self._alone.begin() as connection:
             connection.execute(update(runs).where(*waiting).values(not_before=Now()))
 
     def one(self, run_id: int) -> RunRow | None:
         """A run by its id."""
-        with self._engine.begin() as connection:
+        with self._alone.begin() as connection:
             row = connection.execute(select(runs).where(runs.c.id == run_id)).one_or_none()
         return run_row(row) if row else None
 
     def files(self, run_id: int) -> dict[str, Blob]:
         """The artifacts of a run by name."""
-        query = select(artifacts).where(artifacts.c.run_id == run_id).order_by(artifacts.c.name)
-        with self._engine.begin() as connection:
-            return {row.name: Blob(row.sha256, row.size) for row in connection.execute(query)}
+        with self._alone.begin() as connection:
+            return {row.name: Blob(row.sha256, row.size) for row in connection.execute(_FILES, {"run": run_id})}
 
     def files_of(self, run_ids: list[int]) -> dict[int, dict[str, Blob]]:
         """The artifacts of many runs, in one question."""
         found: dict[int, dict[str, Blob]] = {}
-        with self._engine.begin() as connection:
+        with self._alone.begin() as connection:
             for row in connection.execute(select(artifacts).where(artifacts.c.run_id.in_(run_ids))):
                 found.setdefault(row.run_id, {})[row.name] = Blob(row.sha256, row.size)
         return found
@@ -191,36 +230,62 @@ class Runs:
     def story(self, run_id: int) -> list[dict[str, Any]]:
         """Every attempt at every stage, in order."""
         query = select(attempts).where(attempts.c.run_id == run_id).order_by(attempts.c.id)
-        with self._engine.begin() as connection:
+        with self._alone.begin() as connection:
             return [dict(row._mapping) for row in connection.execute(query)]
 
     def of_batch(self, batch_id: str, after: int = -1, limit: int = 500) -> list[RunRow]:
         """A page of a batch's runs in the order of admission, after the given position."""
         query = select(runs).where(runs.c.batch_id == batch_id, runs.c.position > after)
-        with self._engine.begin() as connection:
+        with self._alone.begin() as connection:
             return [run_row(row) for row in connection.execute(query.order_by(runs.c.position).limit(limit))]
 
     def of_cases(self, batch_id: str, first: int, last: int) -> list[RunRow]:
         """The runs of some cases in the order of a report: by case, treatment before control, by number."""
         chosen = (runs.c.batch_id == batch_id, runs.c.case_position >= first, runs.c.case_position <= last)
         order = (runs.c.case_position, runs.c.role.desc(), runs.c.run_number)
-        with self._engine.begin() as connection:
+        with self._alone.begin() as connection:
             return [run_row(row) for row in connection.execute(select(runs).where(*chosen).order_by(*order))]
 
-    @staticmethod
-    def _keep(
-        connection: Connection, claim: Claim, files: Mapping[str, Blob], result: str, error: str | None = None
-    ) -> None:
-        """Write down the attempt and its artifacts, in place of what an earlier attempt at this stage left."""
-        if claim.fence > _FIRST_FENCE[claim.stage] and (files or result == "done"):
-            again = artifacts.c.stage.in_(OPEN_STAGES[OPEN_STAGES.index(claim.stage) :])
-            connection.execute(delete(artifacts).where(artifacts.c.run_id == claim.run_id, again))
-        if files:
-            made = {"run_id": claim.run_id, "stage": claim.stage}
-            rows = [{**made, "name": name, "sha256": blob.sha256, "size": blob.size} for name, blob in files.items()]
-            connection.execute(_ARTIFACT, rows)
+    def _save(
+        self,
+        step: Any,
+        claim: Claim,
+        given: dict[str, Any],
+        files: Mapping[str, Blob],
+        result: str,
+        error: str | None = None,
+    ) -> Row[Any] | None:
+        """Take a step with a run that is held, and write down the attempt and its artifacts; None if it is not held."""
         told = {"who": claim.worker, "since": claim.claimed_at, "came_to": result, "why": error}
-        connection.execute(_ATTEMPT, {**_held(claim), **told})
+        everything = {**_held(claim), **told, **given}
+        saved_before = claim.fence > _FIRST_FENCE[claim.stage] and bool(files or result == "done")
+        if self._engine.dialect.name == "postgresql" and not saved_before:
+            lists = {
+                "names": list(files),
+                "digests": [blob.sha256 for blob in files.values()],
+                "sizes": [blob.size for blob in files.values()],
+            }
+            with self._alone.begin() as connection:
+                return connection.execute(_AT_ONCE[step], everything | lists).one_or_none()
+        with self._engine.begin() as connection:
+            row = connection.execute(step, everything).one_or_none()
+            if row is not None:
+                _keep(connection, claim, files, everything, saved_before)
+        return row
+
+
+def _keep(
+    connection: Connection, claim: Claim, files: Mapping[str, Blob], told: dict[str, Any], saved_before: bool
+) -> None:
+    """Write down the attempt and its artifacts, in place of what an earlier attempt at this stage left."""
+    if saved_before:
+        again = artifacts.c.stage.in_(OPEN_STAGES[OPEN_STAGES.index(claim.stage) :])
+        connection.execute(delete(artifacts).where(artifacts.c.run_id == claim.run_id, again))
+    if files:
+        made = {"run_id": claim.run_id, "stage": claim.stage}
+        rows = [{**made, "name": name, "sha256": blob.sha256, "size": blob.size} for name, blob in files.items()]
+        connection.execute(_ARTIFACT, rows)
+    connection.execute(_ATTEMPT, told)
 
 
 def _held(claim: Claim) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Teams, skill versions and suites in the database."""
 
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, func, insert, select, update
@@ -13,7 +14,12 @@ from service.storage.tables import cases, skill_versions, suites, teams
 
 def insert_or_ignore(connection: Connection, table: Any) -> Any:
     """INSERT that does nothing when the row is there already; both databases know it, in their own words."""
-    dialect_insert = postgresql_insert if connection.dialect.name == "postgresql" else sqlite_insert
+    return _insert_or_ignore(connection.dialect.name, table)
+
+
+@cache
+def _insert_or_ignore(dialect: str, table: Any) -> Any:
+    dialect_insert = postgresql_insert if dialect == "postgresql" else sqlite_insert
     return dialect_insert(table).on_conflict_do_nothing()
 
 
