@@ -11,10 +11,12 @@ from typing import Any
 from schemas.dialects import Dialect, write
 from schemas.metrics import Metrics
 from schemas.states import Outcome, Stage
+from schemas.suite import Case
 from schemas.timing import Timing
 from service.documents import to_json
 from service.errors import StageFailed
 from service.jobs import Job
+from service.judging.questions import needs_judge
 from service.leases import Held
 from service.runners.arms import Arm, canary_of, plant, telling_files, without_canary
 from service.runners.port import Assignment, Execution, Runner, SkillFolder
@@ -139,7 +141,12 @@ def _end(job: Job, execution: Execution, outputs: dict[str, bytes], started: flo
         files["transcript.jsonl"] = execution.transcript_events
     if execution.user_notes is not None:
         files["user_notes.md"] = execution.user_notes.encode()
-    return End(Stage.CHECK, files=files, facts=_run_facts(execution, len(outputs)))
+    return End(_next_stage(job.case), files=files, facts=_run_facts(execution, len(outputs)))
+
+
+def _next_stage(case: Case) -> Stage:
+    """A run with nothing to check goes straight to its judge: a message and two round trips less."""
+    return Stage.JUDGE if not case.structural and needs_judge(case) else Stage.CHECK
 
 
 def replace_counts(metrics: Metrics, names: list[str], outputs: dict[str, bytes], transcript: str) -> Metrics:

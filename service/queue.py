@@ -32,8 +32,6 @@ def make_app(settings: Settings) -> Celery:
         accept_content=["json"],
         task_ignore_result=True,
         task_publish_retry=False,
-        task_send_sent_event=True,
-        worker_send_task_events=True,
         worker_prefetch_multiplier=1,
         worker_hijack_root_logger=False,
         worker_cancel_long_running_tasks_on_connection_loss=False,

@@ -233,7 +233,7 @@ class Heartbeat:
 class Coalesced:
     """Runs a step for everybody who asks; who asks while it runs is served by one more round."""
 
-    def __init__(self, step: Callable[[], None], every_seconds: float = 0.05) -> None:
+    def __init__(self, step: Callable[[], None], every_seconds: float = 0.1) -> None:
         self._step = step
         self._every_seconds = every_seconds
         self._running = threading.Lock()

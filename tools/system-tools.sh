@@ -4,6 +4,7 @@ set -euo pipefail
 missing=()
 command -v bwrap >/dev/null || missing+=(bubblewrap)
 command -v chromium >/dev/null || missing+=(chromium)
+command -v rabbitmq-server >/dev/null || missing+=(rabbitmq-server)
 [ ${#missing[@]} -eq 0 ] && exit 0
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
   echo "system-tools: missing ${missing[*]}; install with your package manager (tests that need them are skipped)"

@@ -7,7 +7,9 @@ import sys
 import threading
 from typing import Any
 
+from celery import Celery
 from celery.signals import worker_shutting_down
+from celery.utils.nodenames import host_format
 
 from service import log
 from service.bootstrap import Parts
@@ -37,22 +39,33 @@ class ProcessParts:
         return self._parts
 
 
-def run(role: WorkerRole, settings: Settings) -> None:
-    """Work until told to stop."""
+def run(role: WorkerRole, settings: Settings) -> int:
+    """Work until told to stop; gives the exit code."""
     parts = ProcessParts(settings)
     app = make_app(settings)
     use(parts)
     if role.has_control:
         Control(parts).start()
     _stop_within_grace(parts, settings.grace_seconds)
-    app.worker_main(_arguments(role))
+    return _work(app, role)
 
 
-def _arguments(role: WorkerRole) -> list[str]:
-    name = f"{role.name}-{os.getpid()}@%h"
-    quiet = ["--without-gossip", "--without-mingle", "--loglevel=WARNING", "--task-events"]
-    pool = [f"--pool={role.pool}", f"--concurrency={role.concurrency}"]
-    return ["worker", *pool, f"--queues={','.join(role.queues)}", f"--hostname={name}", *quiet]
+def _work(app: Celery, role: WorkerRole) -> int:
+    """What `celery worker` does, without its command line: that one loads Flower into every worker.
+
+    Task events are off until somebody watches: Flower switches them on, and each costs half as much as its task.
+    """
+    worker = app.Worker(
+        hostname=host_format(f"{role.name}-{os.getpid()}@%h"),
+        pool_cls=role.pool,
+        concurrency=role.concurrency,
+        queues=list(role.queues),
+        loglevel="WARNING",
+        without_gossip=True,
+        without_mingle=True,
+    )
+    worker.start()
+    return int(worker.exitcode or 0)
 
 
 def _stop_within_grace(parts: ProcessParts, seconds: float) -> None:
@@ -84,7 +97,7 @@ def main() -> None:
     role = role_named(sys.argv[1], settings)
     if len(sys.argv) > 2:
         role = WorkerRole(role.name, role.queues, role.pool, int(sys.argv[2]), role.has_control)
-    run(role, settings)
+    sys.exit(run(role, settings))
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ from service.storage.tables import artifacts, attempts, batches, runs
 
 OPEN_STAGES = (Stage.EXECUTE, Stage.CHECK, Stage.JUDGE)
 # The fence of a stage's first claim when nothing ever went wrong: a higher one means that something was saved before.
+# A stage that is passed over is counted as well.
 _FIRST_FENCE = {Stage.EXECUTE: 1, Stage.CHECK: 2, Stage.JUDGE: 3}
 
 
@@ -60,6 +61,7 @@ _IS_PAUSED = select(batches.c.state == BatchState.PAUSED).where(batches.c.id == 
 _ADVANCE = _HELD.values(
     stage=case((_IS_PAUSED, Stage.WAITING), else_=bindparam("to", type_=String)),
     entry=bindparam("to"),
+    fence=runs.c.fence + bindparam("passed_over", type_=Integer),
     attempts=0,
     lease_until=None,
     dispatched_at=case((_IS_PAUSED, None), else_=Now()),
@@ -175,7 +177,8 @@ class Runs:
 
     def advance(self, claim: Claim, to: Stage, files: Mapping[str, Blob], facts: dict[str, Any]) -> Saved | None:
         """Save a finished stage and move on; None if the lease was lost. A paused batch's run waits instead."""
-        given = {"to": to, "new_facts": {**claim.facts, **facts}}
+        passed_over = OPEN_STAGES.index(to) - OPEN_STAGES.index(claim.stage) - 1
+        given = {"to": to, "passed_over": passed_over, "new_facts": {**claim.facts, **facts}}
         row = self._save(_ADVANCE, claim, given, files, "done")
         if row is None:
             return None

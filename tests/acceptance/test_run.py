@@ -283,7 +283,7 @@ def test_a_batch_killed_again_and_again_goes_on_where_it_was(tmp_path: Path) -> 
 
 
 def test_ctrl_c_stops_cleanly_and_resume_goes_on(tmp_path: Path) -> None:
-    process = started(tmp_path, "--runs", "2", cases=10)
+    process = started(tmp_path, "--runs", "2", cases=30)
     wait_for_starts(tmp_path, 5)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
@@ -292,7 +292,7 @@ def test_ctrl_c_stops_cleanly_and_resume_goes_on(tmp_path: Path) -> None:
 
     output, _ = started(tmp_path, "--resume").communicate(timeout=100)
 
-    assert json.loads(output.splitlines()[-1])["outcomes"] == {"scored": 40}
+    assert json.loads(output.splitlines()[-1])["outcomes"] == {"scored": 120}
 
 
 def test_every_message_twice_changes_nothing_on_one_machine_either(tmp_path: Path) -> None:

@@ -88,21 +88,30 @@ def wait_until(true: Any, story: Any) -> None:
 
 def test_flower_shows_every_roles_tasks_with_readable_names_and_arguments(tmp_path: Path, broker_url: str) -> None:
     fleet = Fleet(tmp_path, None, broker_url)
-    batch_id = fleet.submit(cases=1, runs=2, seconds=0)
     expected = {"assay.execute": 4, "assay.check": 4, "assay.aggregate": 1}
 
+    def of_batch() -> list[dict[str, Any]]:
+        return [task for task in flower.tasks() if f"batch={batch_id}" in (task["kwargs"] or "")]
+
+    def is_watched() -> bool:
+        fleet.wait(fleet.submit(cases=1, runs=1, seconds=0), seconds=60)
+        return {task["name"] for task in flower.tasks()} >= set(expected)
+
     def seen() -> dict[str, int]:
-        done = {task["uuid"]: task["name"] for task in flower.tasks() if task["state"] == "SUCCESS"}
+        done = {task["uuid"]: task["name"] for task in of_batch() if task["state"] == "SUCCESS"}
         return {name: list(done.values()).count(name) for name in expected}
 
     with running_flower(tmp_path, fleet.environment) as flower:
         try:
             fleet.start()
+            # Workers say nothing until somebody watches: Flower tells new ones so every few seconds.
+            wait_until(is_watched, lambda: f"{flower.tasks()}\n{fleet.logs()}")
+            batch_id = fleet.submit(cases=1, runs=2, seconds=0)
             fleet.wait(batch_id, seconds=60)
             wait_until(lambda: seen() == expected, lambda: f"{flower.tasks()}\n{fleet.logs()}")
         finally:
             fleet.stop()
-        tasks = flower.tasks()
+        tasks = of_batch()
 
     words = sorted(task["kwargs"] for task in tasks if task["name"] == "assay.execute")
     arms = [("with_skill", 1), ("with_skill", 2), ("without_skill", 1), ("without_skill", 2)]
