@@ -2,6 +2,7 @@
 
 run      waiting -> execute -> check -> judge -> settled (with an outcome)
 batch    accepted -> running <-> paused -> aggregating -> finished | cancelled
+comparison   accepted -> running -> finished | failed
 """
 
 from enum import StrEnum
@@ -49,3 +50,12 @@ class Role(StrEnum):
 
     TREATMENT = "treatment"
     CONTROL = "control"
+
+
+class ComparisonState(StrEnum):
+    """Where a comparison stands."""
+
+    ACCEPTED = "accepted"  # stored; nobody has begun
+    RUNNING = "running"  # a judge compares
+    FINISHED = "finished"  # its files are there
+    FAILED = "failed"  # it ended without a result; the error says why

@@ -33,6 +33,8 @@ class Purpose(StrEnum):
 
     EXECUTE = "execute"
     JUDGE = "judge"
+    COMPARE = "compare"
+    ANALYZE = "analyze"
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Policy:
 
     def purpose_weight(self, purpose: Purpose) -> float:
         """How much of the queue the flows of a purpose may fill together when both purposes ask."""
-        return self.judge_share if purpose is Purpose.JUDGE else 1.0 - self.judge_share
+        return 1.0 - self.judge_share if purpose is Purpose.EXECUTE else self.judge_share
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,9 @@ class Demand:
     @property
     def flow(self) -> str:
         """The queue's word for whom this is for."""
-        return f"{self.purpose}:{self.team}"
+        # Comparing and analysing are judging: one share for all three, not one for each.
+        kind = Purpose.EXECUTE if self.purpose is Purpose.EXECUTE else Purpose.JUDGE
+        return f"{kind}:{self.team}"
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class StreamFailed(Exception):
 
 def error_outcome(purpose: Purpose) -> Outcome:
     """The outcome of a run whose stage broke."""
-    return Outcome.JUDGE_ERROR if purpose is Purpose.JUDGE else Outcome.EXECUTOR_ERROR
+    return Outcome.EXECUTOR_ERROR if purpose is Purpose.EXECUTE else Outcome.JUDGE_ERROR
 
 
 def timed_out(call: Call) -> StageFailed:

@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from service.errors import Unavailable
 from service.storage import batches as batch_rows
 from service.storage.batches import Batches
+from service.storage.comparisons import Comparisons
 from service.storage.dispatch import Dispatch
 from service.storage.ledger import LedgerRows
 from service.storage.rows import NewRun, SkillVersionRow
@@ -28,6 +29,7 @@ class Store:
         self.runs = Runs(engine)
         self.dispatch = Dispatch(engine)
         self.ledger = LedgerRows(engine)
+        self.comparisons = Comparisons(engine)
 
     @contextmanager
     def submit(self, team_id: str) -> Iterator["Submit"]:

@@ -2,7 +2,8 @@
 
 teams ─┬─ skill_versions ─┐
        ├─ suites ── cases ┼─ batches ── runs ─┬─ attempts
-       └──────────────────┘                   └─ artifacts ─(sha256)─ blobs
+       │                  │     └┬┘           └─ artifacts ─(sha256)─ blobs
+       └──────────────────┴─ comparisons
 """
 
 from sqlalchemy import (
@@ -195,9 +196,9 @@ model_calls = Table(
     metadata,
     Column("id", RowId, primary_key=True, comment="order of writing"),
     Column("team_id", String(200), nullable=False, comment="who pays"),
-    Column("batch_id", String(26), comment="the batch it was for"),
+    Column("batch_id", String(26), comment="the batch it was for, or the comparison"),
     Column("run_id", BigInteger, comment="the run it was for"),
-    Column("purpose", String(20), nullable=False, comment="execute or judge"),
+    Column("purpose", String(20), nullable=False, comment="execute, judge, compare or analyze"),
     Column("model", String(200), nullable=False, comment="the model asked"),
     Column("answered_by", String(200), comment="the model that answered"),
     Column("input_tokens", BigInteger, comment="as billed"),
@@ -331,4 +332,41 @@ deliveries = Table(
     Column("delivered_at", Float, comment="when the receiver took it"),
     UniqueConstraint("webhook_id", "batch_id", "ended_at"),
     Index("ix_deliveries_due", "not_before", sqlite_where=DUE, postgresql_where=DUE),
+)
+
+UNENDED = text("state IN ('accepted', 'running')")
+
+comparisons = Table(
+    "comparisons",
+    metadata,
+    Column("id", String(26), primary_key=True, comment="opaque id that sorts by time"),
+    Column("team_id", ForeignKey("teams.id"), nullable=False, comment="whose it is"),
+    Column("suite_id", ForeignKey("suites.id"), nullable=False, comment="what both sides were asked"),
+    Column("challenger_batch_id", ForeignKey("batches.id"), nullable=False, comment="the batch of the new side"),
+    Column("challenger_configuration", String(40), nullable=False, comment="its arm in that batch"),
+    Column("challenger_version_id", ForeignKey("skill_versions.id"), comment="its skill; null without one"),
+    Column("challenger", String(250), nullable=False, comment="what people call the new side"),
+    Column("champion_batch_id", ForeignKey("batches.id"), nullable=False, comment="the batch of the old side"),
+    Column("champion_configuration", String(40), nullable=False, comment="its arm in that batch"),
+    Column("champion_version_id", ForeignKey("skill_versions.id"), comment="its skill; null without one"),
+    Column("champion", String(250), nullable=False, comment="what people call the old side"),
+    Column("state", String(20), nullable=False, comment="accepted, running, finished, failed"),
+    Column("settings", JSON, nullable=False, comment="judge_model, analysis, max_cost_usd, max_tokens"),
+    Column("fence", Integer, nullable=False, server_default="0", comment="raised by every claim"),
+    Column("lease_until", Float, comment="until when a judge holds it"),
+    Column("attempts", Integer, nullable=False, server_default="0", comment="claims so far that brought nothing"),
+    Column("dispatched_at", Float, comment="when its message was sent"),
+    Column("not_before", Float, comment="handed back: not to be sent again before then"),
+    Column("worker", String(200), comment="who claimed it last"),
+    Column("files", JSON, comment="name -> {sha256, size}: what it came to"),
+    Column("assignment", JSON, comment="file -> {A, B}: who was who; kept apart from the files, which are blind"),
+    Column("result", String(10), comment="won, lost or tie, from the challenger's side"),
+    Column("error", Text, comment="why it failed, if so"),
+    Column("created_at", Float, nullable=False, comment="when it was accepted"),
+    Column("started_at", Float, comment="when it was first claimed"),
+    Column("finished_at", Float, comment="when it was finished or failed"),
+    Index("ix_comparisons_team", "team_id", "id"),
+    Index("ix_comparisons_challenger", "challenger_version_id"),
+    Index("ix_comparisons_champion", "champion_version_id"),
+    Index("ix_comparisons_unended", "state", sqlite_where=UNENDED, postgresql_where=UNENDED),
 )
