@@ -12,6 +12,9 @@ from service.catalogue import Catalogue
 from service.check import Check
 from service.checks import Tools
 from service.checks.engine import Engine
+from service.compare import Compare
+from service.comparing.kept import KeptAnswers
+from service.comparisons import ComparisonDesk
 from service.errors import BadInput
 from service.events import Watching
 from service.execute import Execute
@@ -134,6 +137,15 @@ class Parts:
         return Judge(self.settings, self.store.runs, self.artifacts, lambda: self.models, kept, self.lane, jobs)
 
     @property
+    def compare(self) -> Compare:
+        """The stage compare, whole."""
+        return self._once("compare", self._open_compare)
+
+    def _open_compare(self) -> Compare:
+        kept = KeptAnswers(self.store.engine)
+        return Compare(self.settings, self.store, self.artifacts, lambda: self.models, kept, worker_name())
+
+    @property
     def lane(self) -> LaneRows:
         """Judgements on their way at half the price."""
         return self._once("lane", lambda: LaneRows(self.store.engine))
@@ -161,6 +173,7 @@ class Parts:
     @property
     def _access(self) -> ModelAccess:
         concurrency = self.settings.executor_concurrency + self.settings.judge_concurrency
+        concurrency += self.settings.compare_concurrency
         return self._once("models", lambda: open_models(self.settings, self.store, concurrency))
 
     @property
@@ -176,6 +189,12 @@ class Parts:
     def _open_desk(self) -> BatchDesk:
         submitting = Submitting(self.settings, self.store, self.artifacts, self.check_tools)
         return BatchDesk(self.store, self.artifacts, self.broker, submitting, self.lane.cancel)
+
+    @property
+    def comparisons(self) -> ComparisonDesk:
+        """What doors may ask about comparisons."""
+        parts = (self.settings, self.store, self.artifacts, self.broker)
+        return self._once("comparisons", lambda: ComparisonDesk(*parts))
 
     @property
     def tokens(self) -> TokenDesk:

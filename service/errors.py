@@ -2,7 +2,7 @@
 
     AssayError
     ├── BadInput            the user gave us something we cannot use          exit 3, HTTP 4xx
-    │   ├── NotFound        no such batch, run, skill, file
+    │   ├── NotFound        no such batch, comparison, run, skill, file
     │   └── Conflict        it exists, but is not in a state that allows this
     ├── CannotDecide        the work ran, the answer is not clear             exit 2
     ├── Unavailable         a part we need does not answer; trying again may help

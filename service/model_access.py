@@ -18,7 +18,6 @@ from service.limits.shared_budgets import RedisBudgets
 from service.models import ClientSettings, ModelCall, ModelClient, Tokens
 from service.models.prices import Prices, known_prices
 from service.settings import Settings
-from service.storage.rows import BatchRow
 from service.storage.store import Store
 
 
@@ -87,12 +86,12 @@ class Spent:
 
 
 class Accounts:
-    """The budgets a call is charged to: its batch's and its team's month."""
+    """The budgets a call is charged to: its batch's or comparison's, and its team's month."""
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self._settings = settings
         self._store = store
-        self._batches: Remembered[BatchRow | None] = Remembered(200)
+        self._limits: Remembered[tuple[float | None, int | None]] = Remembered(200)
 
     def __call__(self, call: CallFacts) -> Sequence[Account]:
         return self.of(call.team, call.batch_id)
@@ -101,11 +100,17 @@ class Accounts:
         """The budgets of a team's batch."""
         accounts = [self._month(team)]
         if batch_id:
-            batch = self._batches.get(batch_id, lambda: self._store.batches.one(batch_id))
-            if batch:
-                limits = (batch.setting("max_cost_usd"), batch.setting("max_tokens"))
-                accounts.append(batch_account(batch.id, *limits))
+            limits = self._limits.get(batch_id, lambda: self._limits_of(batch_id))
+            accounts.append(batch_account(batch_id, *limits))
         return [one for one in accounts if one.max_cost_usd is not None or one.max_tokens is not None]
+
+    def _limits_of(self, account: str) -> tuple[float | None, int | None]:
+        """Money and tokens that a batch or a comparison may take."""
+        if batch := self._store.batches.one(account):
+            return batch.setting("max_cost_usd"), batch.setting("max_tokens")
+        if comparison := self._store.comparisons.one(account):
+            return comparison.settings.get("max_cost_usd"), comparison.settings.get("max_tokens")
+        return None, None
 
     def _month(self, team: str) -> Account:
         limits = (self._settings.team_month_max_cost_usd, self._settings.team_month_max_tokens)

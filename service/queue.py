@@ -13,6 +13,8 @@ from service.settings import Settings
 from service.storage.rows import Message
 
 QUEUES = ("execute", "check", "judge", "aggregate", "control")
+# Comparing is a judge's work: it has a task of its own and no queue of its own.
+_QUEUE_OF = {"compare": "judge"}
 MEMORY = "memory://"
 # Longer than any stage's deadline: Redis starts a task again while it runs once this time is over.
 _VISIBILITY_SECONDS = 24 * 3600
@@ -83,7 +85,7 @@ class Broker:
         self._app.send_task(
             f"assay.{'refill' if message.stage == 'control' else message.stage}",
             kwargs=arguments,
-            queue=message.stage,
+            queue=_QUEUE_OF.get(message.stage, message.stage),
             producer=producer,
             kwargsrepr=message.label or "{}",
             argsrepr="()",

@@ -28,6 +28,7 @@ class Recovery:
         self._tell("leases ran out", expired)
         self._tell("messages were lost", lost)
         self._broker.send([*expired, *handed_back, *lost])
+        self._broker.send(self._idle_comparisons())
         self._end_batches(ended)
         self.refill()
         return len(expired) + len(handed_back) + len(lost)
@@ -35,7 +36,7 @@ class Recovery:
     def restart(self) -> int:
         """Send everything that was under way: for a broker that is known to be empty."""
         messages = self._store.dispatch.all_sent()
-        self._broker.send(messages)
+        self._broker.send([*messages, *self._store.comparisons.idle(0.0)])
         return len(messages) + self.sweep()
 
     def release_dead(self) -> int:
@@ -56,6 +57,11 @@ class Recovery:
             for stage in OPEN_STAGES
             for message in self._store.dispatch.overtaken(stage, seconds, self._broker.depth(stage) == 0)
         ]
+
+    def _idle_comparisons(self) -> list[Message]:
+        """A comparison may stand behind many judgements: while their queue is full, its message is not lost."""
+        seconds = self._settings.overtaken_seconds
+        return self._store.comparisons.idle(seconds if self._broker.depth("judge") == 0 else 20 * seconds)
 
     def _end_batches(self, touched: set[str]) -> None:
         for batch_id in touched | set(self._store.dispatch.settled_batches()):

@@ -80,6 +80,7 @@ class Settings(BaseSettings):
     executor_concurrency: int = Field(16, ge=1, description="executions at once in one executor process")
     checker_concurrency: int = Field(2, ge=1, description="checks at once in one checker process")
     judge_concurrency: int = Field(64, ge=1, description="judgements at once in one judge process")
+    compare_concurrency: int = Field(8, ge=1, le=200, description="questions at once in one comparison")
     aggregator_concurrency: int = Field(2, ge=1, description="aggregates at once in one aggregator process")
 
     # safety

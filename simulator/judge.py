@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from simulator import comparator
 from simulator.conversation import Conversation
 from simulator.draw import drawn
 
@@ -171,5 +172,7 @@ def listed_ids(shown: str) -> list[str]:
 def judge(asked: Conversation, scores: dict[str, Any], seed: int) -> Any:
     """An answer to the request's schema."""
     schema = asked.schema or {}
+    if (compared := comparator.answer(asked, seed)) is not None:
+        return compared
     rng = drawn(seed, asked.prompt, asked.run)
     return Judgement(schema, asked.prompt, scores, rng).value(schema, "answer", "")

@@ -70,6 +70,12 @@ def judge(id: int) -> None:
     parts().stages.work(id, Stage.JUDGE, parts().judge)
 
 
+@task("assay.compare")
+def compare(id: str) -> None:
+    """Compare two sides of a suite."""
+    parts().compare(id)
+
+
 @task("assay.aggregate")
 def aggregate(id: str) -> None:
     """Aggregate a batch."""

@@ -41,7 +41,7 @@ class Claim:
 class Message:
     """One nudge: the id that counts, and words for people who watch the queues."""
 
-    stage: str  # a Stage, or "aggregate"
+    stage: str  # a Stage, "aggregate" or "compare"
     id: int | str
     label: str
 
