@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from api import batches, errors, health, runs, skills, webhooks
+from api import batches, comparisons, errors, health, runs, skills, webhooks
 from api.access import Rate
 from api.documents import Problem, SubmitBody
 from api.metrics import Metrics
@@ -39,7 +39,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.rate = Rate(parts.settings.requests_per_minute)
     app.state.metrics = Metrics(parts.monitoring)
     app.state.hub = Hub(parts.watching, parts.settings.most_watchers)
-    for room in (batches, runs, skills, webhooks, health):
+    for room in (batches, comparisons, runs, skills, webhooks, health):
         app.include_router(room.router)
     errors.install(app)
     app.add_middleware(BodyCap, settings=parts.settings)

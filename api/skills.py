@@ -85,9 +85,16 @@ def list_versions(parts: PartsHere, caller: Reader, skill: SkillName) -> Version
     response_class=Response,
     responses=file_answer("application/json", {"skill_name": "csv-summary", "current_best": "v0", "iterations": []}),
 )
-def history(parts: PartsHere, caller: Reader, skill: SkillName) -> Response:
-    """history.json: every version, its pass rate, and how it did against its parent."""
-    return Response(to_json(parts.catalogue.history(caller.team, skill)), media_type="application/json")
+def history(
+    parts: PartsHere,
+    caller: Reader,
+    skill: SkillName,
+    dialect: Annotated[
+        Dialect, Query(description="skill_creator or cases: whose history.json it is.")
+    ] = Dialect.SKILL_CREATOR,
+) -> Response:
+    """history.json: every version, its figures, and how it did against its parent."""
+    return Response(to_json(parts.catalogue.history(caller.team, skill, dialect)), media_type="application/json")
 
 
 @router.get("/schemas", tags=["schemas"])

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
+from urllib.parse import quote
 
 import httpx2
 
@@ -180,6 +181,25 @@ class Client:
                     out.write(piece)
         except httpx2.TransportError as error:
             raise Unavailable(f"{self.server} does not answer: {error}") from error
+
+    def compare(self, wanted: Mapping[str, Any]) -> Json:
+        """Compare two sides of a suite blind; `wanted` is CompareBody of the API's description."""
+        return self._json("POST", "/v1/comparisons", json=_given(**wanted))
+
+    def comparison(self, comparison_id: str) -> Json:
+        """One comparison: state, sides, result, files."""
+        return self._json("GET", f"/v1/comparisons/{comparison_id}")
+
+    def carry_out(self, comparison_id: str) -> None:
+        """The server's judges do it; here there is only waiting."""
+
+    def comparison_file(self, comparison_id: str, name: str) -> bytes:
+        """One file of a finished comparison."""
+        return self._answer("GET", f"/v1/comparisons/{comparison_id}/files/{name}").content
+
+    def history(self, skill: str, dialect: str) -> Json:
+        """history.json of a skill."""
+        return self._json("GET", f"/v1/skills/{quote(skill, safe='')}/history", params={"dialect": dialect})
 
     def _stream(self, batch_id: str, seen: int | None) -> Iterator[tuple[int | None, str, Json]]:
         headers = {"Last-Event-ID": str(seen)} if seen is not None else {}

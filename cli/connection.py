@@ -56,6 +56,21 @@ class Desk(Protocol):
     def save(self, batch_id: str, what: str, out: IO[bytes]) -> None:
         """Write one of its files."""
 
+    def compare(self, wanted: Mapping[str, Any]) -> Json:
+        """Submit a comparison."""
+
+    def comparison(self, comparison_id: str) -> Json:
+        """One comparison."""
+
+    def carry_out(self, comparison_id: str) -> None:
+        """Do what can be done here to bring a comparison to its end."""
+
+    def comparison_file(self, comparison_id: str, name: str) -> bytes:
+        """One file of a finished comparison."""
+
+    def history(self, skill: str, dialect: str) -> Json:
+        """history.json of a skill."""
+
 
 def open_desk(server: str | None, data: Path | None) -> AbstractContextManager[Desk]:
     """The desk to ask; a data folder that is named goes before a server that is only set."""

@@ -6,10 +6,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+from api.comparison_documents import ComparisonDocument
 from api.documents import AcceptedDocument, BatchDocument, BatchSummary, PreviewDocument, ProgressDocument
+from cli.simulate import MODEL, simulated
+from schemas.kinds import Dialect
 from schemas.states import Outcome
 from service.aggregation.gates import Gates
 from service.bootstrap import Parts
+from service.comparisons import Wanted
 from service.documents import to_json
 from service.errors import BadInput, NotFound
 from service.settings import Settings
@@ -122,3 +126,29 @@ class Local:
         else:
             status = self._parts.desk.status(batch_id, self._team)
             out.write(to_json(self._parts.reviews.document(batch_id, status.is_ended)))
+
+    def compare(self, wanted: Mapping[str, Any]) -> Json:
+        """Accept a comparison."""
+        asked = Wanted(**{name: value for name, value in wanted.items() if value is not None})
+        return ComparisonDocument.of(self._parts.comparisons.submit(asked, self._team)).model_dump(mode="json")
+
+    def comparison(self, comparison_id: str) -> Json:
+        """One comparison."""
+        found = self._parts.comparisons.one(comparison_id, self._team)
+        return ComparisonDocument.of(found).model_dump(mode="json")
+
+    def carry_out(self, comparison_id: str) -> None:
+        """Without a fleet, this process is the judge; whoever else works on the folder, one of us claims it."""
+        judge = self.comparison(comparison_id)["settings"]["judge_model"]
+        if self._parts.settings.is_embedded:
+            with simulated(self._parts.settings, [MODEL if judge.startswith(MODEL) else judge]) as ready:
+                Parts(ready).compare(comparison_id)
+
+    def comparison_file(self, comparison_id: str, name: str) -> bytes:
+        """One file of a finished comparison."""
+        return self._parts.comparisons.file(comparison_id, self._team, name)
+
+    def history(self, skill: str, dialect: str) -> Json:
+        """history.json of a skill."""
+        found: Json = self._parts.catalogue.history(self._team, skill, Dialect(dialect))
+        return found

@@ -6,9 +6,11 @@ import typer
 
 from cli import batch as batch_commands
 from cli import calibrate as calibrate_command
+from cli import compare as compare_command
 from cli import convert as convert_command
 from cli import estimate as estimate_command
 from cli import flower as flower_command
+from cli import history as history_command
 from cli import schema as schema_command
 from cli import serve as serve_command
 from cli import simulate as simulate_command
@@ -62,6 +64,8 @@ app.command()(batch_commands.retry)
 app.command()(batch_commands.results)
 app.command()(batch_commands.export)
 app.command()(batch_commands.report)
+app.command(epilog=compare_command.EXAMPLES)(compare_command.compare)
+app.command(epilog=history_command.EXAMPLES)(history_command.history)
 app.add_typer(token_commands.app, name="token")
 
 

@@ -2,16 +2,20 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from schemas.dialects import Dialect, write
-from service.aggregation.history import VersionFacts, result_of, skill_creator_history
-from service.errors import NotFound
+from service.aggregation.history import VersionFacts, cases_history, result_of, skill_creator_history
+from service.errors import BadInput, NotFound
 from service.storage.artifacts import ArtifactStore
+from service.storage.comparisons import ComparisonRow
 from service.storage.rows import BatchRow, SkillVersionRow
 from service.storage.store import Store, database_errors
 from service.storage.views import SkillLine, Views
+
+HISTORIES = (Dialect.SKILL_CREATOR, Dialect.CASES)
 
 
 class Catalogue:
@@ -35,29 +39,49 @@ class Catalogue:
             raise NotFound(f"there is no skill {skill!r}")
         return found
 
-    def history(self, team: str, skill: str) -> Any:
-        """history.json: every version, its pass rate, and how it did against its parent."""
+    def history(self, team: str, skill: str, dialect: Dialect = Dialect.SKILL_CREATOR) -> Any:
+        """history.json: every version, its own figures, and how it did against its parent."""
+        if dialect not in HISTORIES:
+            raise BadInput(f"there is no history.json in {dialect}; choose {' or '.join(HISTORIES)}")
         versions = self.versions(team, skill)
+        ids = [version.id for version in versions]
         with database_errors():
-            batches = self._views.finished_batches([version.id for version in versions])
+            past = Past(self._views.finished_batches(ids), self._store.comparisons.finished_between(ids))
         numbers = {version.id: version.number for version in versions}
-        facts = [self._facts(version, numbers, batches) for version in versions]
-        return write(skill_creator_history(skill, facts), Dialect.SKILL_CREATOR)
+        facts = [self._facts(version, numbers, past) for version in versions]
+        made = cases_history(facts) if dialect is Dialect.CASES else skill_creator_history(skill, facts)
+        return write(made, dialect)
 
-    def _facts(self, version: SkillVersionRow, numbers: dict[str, int], batches: list[BatchRow]) -> VersionFacts:
-        own = [batch for batch in batches if batch.skill_version_id == version.id]
-        against = [batch for batch in own if batch.control_version_id and batch.control_version_id == version.parent_id]
-        newest = self._benchmark(own[-1]) if own else None
-        compared = self._benchmark(against[-1]) if against else None
+    def _facts(self, version: SkillVersionRow, numbers: dict[str, int], past: "Past") -> VersionFacts:
+        figures = self._own_figures(version, past)
         return VersionFacts(
             number=version.number,
-            created_at=datetime.fromtimestamp(version.created_at, UTC).isoformat(timespec="seconds"),
+            created_at=_moment(version.created_at),
             parent=numbers.get(version.parent_id or ""),
-            description=version.description,
             git_hash=version.git_hash,
-            pass_rate=_pass_rate(newest),
-            result=result_of(str((compared.get("statistics") or {}).get("verdict"))) if compared else None,
+            pass_rate=figures.pass_rate,
+            average_score=figures.average_score,
+            result=self._result(version, past),
         )
+
+    def _own_figures(self, version: SkillVersionRow, past: "Past") -> "Figures":
+        """From the newest batch of the version; as somebody else's control only if it has none of its own."""
+        own = [batch for batch in past.batches if batch.skill_version_id == version.id]
+        if own:
+            return figures_of(self._benchmark(own[-1]), "new_skill" if own[-1].control_version_id else "with_skill")
+        control = [batch for batch in past.batches if batch.control_version_id == version.id]
+        return figures_of(self._benchmark(control[-1]), "old_skill") if control else Figures()
+
+    def _result(self, version: SkillVersionRow, past: "Past") -> str | None:
+        """won, lost or tie against the parent: by a blind comparison, else by a batch of both; None if neither was."""
+        if version.parent_id is None:
+            return None
+        told = [result for one in past.comparisons if (result := _told(one, version.id, version.parent_id))]
+        if told:
+            return told[-1]
+        against = [batch for batch in past.batches if _is_between(batch, version.id, version.parent_id)]
+        benchmark = self._benchmark(against[-1]) if against else None
+        return result_of(str((benchmark.get("statistics") or {}).get("verdict"))) if benchmark else None
 
     def _benchmark(self, batch: BatchRow) -> dict[str, Any] | None:
         entry = (batch.aggregate or {}).get("benchmark.json")
@@ -68,9 +92,48 @@ class Catalogue:
         return found if isinstance(found, dict) else None
 
 
-def _pass_rate(benchmark: dict[str, Any] | None) -> float | None:
-    """The treatment's mean pass rate; it is the first configuration of the summary."""
-    summary = (benchmark or {}).get("run_summary") or {}
-    first: Any = next(iter(summary.values()), {})
-    rate = (first.get("pass_rate") or {}).get("mean") if isinstance(first, dict) else None
-    return float(rate) if rate is not None else None
+@dataclass(frozen=True)
+class Past:
+    """What happened to a skill's versions."""
+
+    batches: Sequence[BatchRow]  # finished, oldest first
+    comparisons: Sequence[ComparisonRow]  # the same
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one version reached; None where it was not measured."""
+
+    pass_rate: float | None = None
+    average_score: float | None = None
+
+
+def figures_of(benchmark: dict[str, Any] | None, configuration: str) -> Figures:
+    """A configuration's figures in a benchmark; the average score is over its cases, as in the cases dialect."""
+    if benchmark is None:
+        return Figures()
+    summary = (benchmark.get("run_summary") or {}).get(configuration) or {}
+    rate = (summary.get("pass_rate") or {}).get("mean")
+    by_case: dict[Any, list[float]] = {}
+    for run in benchmark.get("runs") or []:
+        score = (run.get("result") or {}).get("overall_score")
+        if run.get("configuration") == configuration and score is not None:
+            by_case.setdefault((type(run["eval_id"]).__name__, run["eval_id"]), []).append(float(score))
+    means = [sum(scores) / len(scores) for scores in by_case.values()]
+    return Figures(None if rate is None else float(rate), sum(means) / len(means) if means else None)
+
+
+def _told(one: ComparisonRow, version_id: str, parent_id: str) -> str | None:
+    """A comparison's result from the version's side; None if it was between others."""
+    sides = (one.challenger.version_id, one.champion.version_id)
+    if one.result is None or set(sides) != {version_id, parent_id}:
+        return None
+    return one.result if sides[0] == version_id else {"won": "lost", "lost": "won"}.get(one.result, one.result)
+
+
+def _is_between(batch: BatchRow, version_id: str, parent_id: str) -> bool:
+    return batch.skill_version_id == version_id and batch.control_version_id == parent_id
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

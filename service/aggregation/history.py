@@ -61,7 +61,8 @@ def skill_creator_history(skill_name: str, versions: Sequence[VersionFacts]) -> 
                 version=version.label,
                 parent=None if version.parent is None else f"v{version.parent}",
                 expectation_pass_rate=None if version.pass_rate is None else round(version.pass_rate, 4),
-                grading_result="baseline" if index == 0 else version.result or "tie",
+                # Nothing is said of a version that was never compared: a tie would be a result.
+                grading_result="baseline" if index == 0 else version.result,
                 is_current_best=best is not None and version.number == best.number,
             )
             for index, version in enumerate(versions)

@@ -30,8 +30,21 @@ def mine(served: Served, client: httpx2.Client) -> dict[str, str]:
     run_id = client.get(f"/v1/batches/{batch_id}/runs").json()["runs"][0]["id"]
     client.put(f"/v1/runs/{run_id}/reviews", json={"author": "kim", "feedback": "good"})
     webhook = client.post("/v1/webhooks", json={"url": "https://ci.example/x"}).json()
-    named = {"batch_id": batch_id, "run_id": str(run_id), "name": "outputs/a.txt", "skill": "tiny"}
+    comparison_id = compared(served, client, batch_id)
+    named = {"comparison_id": comparison_id, "file": "summary.json"}
+    named |= {"batch_id": batch_id, "run_id": str(run_id), "name": "outputs/a.txt", "skill": "tiny"}
     return {**named, "webhook_id": webhook["id"]}
+
+
+def compared(served: Served, client: httpx2.Client, batch_id: str) -> str:
+    """A finished comparison of the batch's two arms; no run is paired, so no model is asked."""
+    asked = {"champion": f"{batch_id}:without_skill", "challenger": batch_id, "judge_model": "some-judge"}
+    comparison_id: str = client.post("/v1/comparisons", json=asked).json()["id"]
+    claim = served.parts.store.comparisons.claim(comparison_id, "tester", 30)
+    assert claim is not None
+    files = {"summary.json": served.parts.artifacts.put(b"{}")}
+    assert served.parts.store.comparisons.finish(claim, files, {}, None)
+    return comparison_id
 
 
 def ask(client: httpx2.Client, verb: str, path: str, ids: dict[str, str]) -> httpx2.Response:
@@ -82,6 +95,15 @@ def test_without_a_token_every_route_but_health_is_closed(served: Served, mine: 
                 # A body that is looked at before the token may be refused for its form.
                 assert (answer.status_code == 200) if open_to_all else answer.status_code in (401, 422), path
                 assert open_to_all or "batch_id" not in answer.text
+
+
+def test_nobody_compares_with_another_teams_batch(stranger: httpx2.Client, mine: dict[str, str]) -> None:
+    asked = {"champion": mine["batch_id"], "challenger": f"{mine['batch_id']}:without_skill", "judge_model": "m"}
+
+    answer = stranger.post("/v1/comparisons", json=asked)
+
+    assert (answer.status_code, answer.json()["type"]) == (404, "urn:assay:problem:not-found")
+    assert mine["comparison_id"] not in stranger.get("/v1/comparisons").text
 
 
 def test_lists_show_a_teams_own_things_alone(stranger: httpx2.Client, mine: dict[str, str]) -> None:
