@@ -76,6 +76,7 @@ class BatchSettings(Heard):
     judge_models: list[Name] | None = Field(None, min_length=1, max_length=9)
     allow_self_judge: bool | None = None
     rejudge_share: float | None = Field(None, ge=0, le=1)
+    analyst: bool | None = None
     max_cost_usd: float | None = Field(None, gt=0, le=1e9)
     max_tokens: int | None = Field(None, gt=0, le=10**15)
     execute_timeout_seconds: float | None = Field(None, gt=0, le=86_400)

@@ -142,7 +142,10 @@ class Local:
         judge = self.comparison(comparison_id)["settings"]["judge_model"]
         if self._parts.settings.is_embedded:
             with simulated(self._parts.settings, [MODEL if judge.startswith(MODEL) else judge]) as ready:
-                Parts(ready).compare(comparison_id)
+                judging = Parts(ready)
+                judging.compare(comparison_id)
+                judging.models.close()
+                judging.store.close()
 
     def comparison_file(self, comparison_id: str, name: str) -> bytes:
         """One file of a finished comparison."""

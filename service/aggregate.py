@@ -14,7 +14,9 @@ from schemas.timing import Timing
 from service.aggregation.benchmark import Aggregates, aggregate
 from service.aggregation.markdown import benchmark_markdown
 from service.aggregation.records import Arm, BatchPlan, CaseFacts, RunRecord, Tokens
+from service.comparing.analyst import Analyst
 from service.errors import NotFound
+from service.judge import judge_models
 from service.run_files import RunFiles
 from service.storage.artifacts import ArtifactStore
 from service.storage.rows import BatchRow, RunRow
@@ -28,26 +30,37 @@ _CASES_AT_ONCE = 10
 class Aggregate:
     """Builds the files of a batch's aggregate."""
 
-    def __init__(self, store: Store, artifacts: ArtifactStore) -> None:
+    def __init__(self, store: Store, artifacts: ArtifactStore, analyst: Analyst) -> None:
         self._store = store
         self._artifacts = artifacts
+        self._analyst = analyst
 
     def __call__(self, batch_id: str, folder: Path) -> None:
         """Write benchmark.json, benchmark.md and eval_feedback_aggregate.json into the folder."""
-        with self.aggregates(batch_id) as found:
+        with self.aggregates(batch_id, may_ask=True) as found:
             with (folder / "benchmark.json").open("wb") as out:
                 found.write_benchmark(out)
             with (folder / "eval_feedback_aggregate.json").open("wb") as out:
                 found.write_feedback(out)
             (folder / "benchmark.md").write_text(benchmark_markdown(found), encoding="utf-8")
 
-    def aggregates(self, batch_id: str) -> "Closing":
-        """The aggregate of a batch as far as it is; an interim one says so."""
+    def aggregates(self, batch_id: str, may_ask: bool = False) -> "Closing":
+        """The aggregate of a batch as far as it is; an interim one says so. Only the stage itself asks the analyst."""
         batch = self._store.batches.one(batch_id)
         if batch is None:
             raise NotFound(f"there is no batch {batch_id}")
         facts = self.cases(batch)
-        return Closing(aggregate(self.records(batch, facts), self._plan(batch, facts)))
+        found = aggregate(self.records(batch, facts), self._plan(batch, facts))
+        return Closing(self._analysed(found, batch, may_ask))
+
+    def _analysed(self, found: Aggregates, batch: BatchRow, may_ask: bool) -> Aggregates:
+        """With the analyst's notes and actions, where a judge is set and nobody switched the analyst off."""
+        models = judge_models(batch.setting)
+        # A batch of an earlier version knows no analyst.
+        is_wanted = batch.settings.get("analyst", {"value": False})["value"]
+        if not models or not is_wanted or batch.cancelled_at is not None:
+            return found
+        return self._analyst.added(found, batch.id, batch.team_id, models[0], may_ask)
 
     def cases(self, batch: BatchRow) -> list[CaseFacts]:
         """The batch's cases, in the order of the suite."""

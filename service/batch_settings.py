@@ -21,6 +21,7 @@ NAMES = (
     "judging",
     "allow_self_judge",
     "rejudge_share",
+    "analyst",
     "max_cost_usd",
     "max_tokens",
     "execute_timeout_seconds",

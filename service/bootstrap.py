@@ -13,6 +13,7 @@ from service.check import Check
 from service.checks import Tools
 from service.checks.engine import Engine
 from service.compare import Compare
+from service.comparing.analyst import Analyst
 from service.comparing.kept import KeptAnswers
 from service.comparisons import ComparisonDesk
 from service.errors import BadInput
@@ -179,7 +180,10 @@ class Parts:
     @property
     def aggregate(self) -> Aggregate:
         """The middle of the stage aggregate."""
-        return self._once("aggregate", lambda: Aggregate(self.store, self.artifacts))
+        return self._once("aggregate", lambda: Aggregate(self.store, self.artifacts, self._open_analyst()))
+
+    def _open_analyst(self) -> Analyst:
+        return Analyst(lambda: self.models, KeptAnswers(self.store.engine), self.settings.judge_timeout_seconds)
 
     @property
     def desk(self) -> BatchDesk:

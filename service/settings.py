@@ -47,6 +47,7 @@ class Settings(BaseSettings):
     )
     allow_self_judge: bool = Field(False, description="the executor's model may judge its own work")
     rejudge_share: float = Field(0.1, ge=0, le=1, description="share of runs judged once more, to measure the judge")
+    analyst: bool = Field(True, description="the judge's model adds notes and merges feedback when a batch ends")
     max_cost_usd: float | None = Field(None, gt=0, description="what a batch may cost")
     max_tokens: int | None = Field(None, gt=0, description="what a batch may use")
     runner: str | None = Field(None, description="command, messages or claude_code; by what else is set if unset")

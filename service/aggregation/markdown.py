@@ -35,7 +35,7 @@ def benchmark_markdown(found: Aggregates) -> str:
     lines = [f"# Benchmark of {cell(found.plan.skill_name)}", "", f"**{cell(found.verdict_sentence)}**", ""]
     lines += [_coverage_line(found), "", *_arms(found), *_cases(found.statistics.effects, "## Cases")]
     lines += [*_dimensions(found), *_costs(found), *_items(found.items)]
-    if found.notes:
+    if found.notes or found.extra_notes:
         lines += ["## Notes", "", *(f"- {cell(note)}" for note in [*found.notes, *found.extra_notes]), ""]
     lines += _provenance(found)
     return "\n".join(lines).rstrip() + "\n"

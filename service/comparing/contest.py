@@ -11,6 +11,7 @@ from schemas.comparison import Comparison
 from schemas.suite import Case
 from service.aggregation.comparison import Ballot, Contest, Label, Tally, assignment, contest
 from service.aggregation.figures import rounded
+from service.aggregation.rates import wilson
 from service.comparing.sides import CHALLENGER, CHAMPION, SIDES, Excluded, Pair
 
 Json = dict[str, JsonValue]
@@ -141,7 +142,6 @@ def _chosen(both: Sequence[Vote]) -> set[str | None]:
 def summary_document(decided: Decided, analysis: Json) -> Json:
     """summary.json: the contest in numbers, and what it rests on."""
     found = decided.contest
-    interval = found.win_rate
     return {
         **decided.about,
         "result": decided.result,
@@ -154,14 +154,7 @@ def summary_document(decided: Decided, analysis: Json) -> Json:
             **_tally(found.pairs),
         },
         "cases": {"compared": len(decided.cases), **_tally(found.cases)},
-        "win_rate": None
-        if interval is None
-        else {
-            "cases": interval.cases,
-            "mean": rounded(interval.mean),
-            "ci_low": rounded(_within(interval.low)),
-            "ci_high": rounded(_within(interval.high)),
-        },
+        "win_rate": _win_rate(decided),
         "bias": {
             "order_consistency": rounded(found.bias.order_consistency),
             "first_position_rate": rounded(found.bias.first_position_rate),
@@ -183,6 +176,20 @@ def _incomplete(decided: Decided) -> int:
 
 def _excluded_pairs(decided: Decided) -> set[tuple[str, CaseId, int]]:
     return {(type(one.case.id).__name__, one.case.id, one.run_number) for one in decided.excluded}
+
+
+def _win_rate(decided: Decided) -> JsonValue:
+    """The mean over cases with its interval; where all cases are alike a t interval would have no width."""
+    found = decided.contest.win_rate
+    if found is None:
+        return None
+    low, high, method = found.low, found.high, "t over cases"
+    if not found.se:
+        is_plain = found.mean in (0.0, 1.0)
+        low, high = (wilson(decided.contest.cases.won, found.cases) if is_plain else None) or (None, None)
+        method = "Wilson, all cases alike" if is_plain else "none, all cases alike"
+    ends: Json = {"ci_low": rounded(_within(low)), "ci_high": rounded(_within(high)), "interval": method}
+    return {"cases": found.cases, "mean": rounded(found.mean), **ends}
 
 
 def _within(rate: float | None) -> float | None:

@@ -61,6 +61,6 @@ def batch(parts: Parts, folder: Path, text: str, files: dict[str, bytes], **sett
 @pytest.fixture
 def both(parts: Parts, tmp_path: Path) -> tuple[str, str]:
     """v0, whose results are poor, and v1, whose results are good."""
-    plain = {"baseline_comparison": False}
+    plain = {"baseline_comparison": False, "analyst": False}
     old = batch(parts, tmp_path, "Write a.txt.", POOR, **plain)
     return old, batch(parts, tmp_path, "Write a.txt with everything in it.", GOOD, **plain)
