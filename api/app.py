@@ -7,9 +7,9 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from api import batches, comparisons, errors, health, runs, skills, webhooks
+from api import batches, comparisons, errors, health, regrading, runs, skills, webhooks
 from api.access import Rate
-from api.documents import Problem, SubmitBody
+from api.documents import Problem, RegradeBody, SubmitBody
 from api.metrics import Metrics
 from api.middleware import BodyCap, Envelope
 from api.watching import Hub
@@ -39,7 +39,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.rate = Rate(parts.settings.requests_per_minute)
     app.state.metrics = Metrics(parts.monitoring)
     app.state.hub = Hub(parts.watching, parts.settings.most_watchers)
-    for room in (batches, comparisons, runs, skills, webhooks, health):
+    for room in (batches, comparisons, regrading, runs, skills, webhooks, health):
         app.include_router(room.router)
     errors.install(app)
     app.add_middleware(BodyCap, settings=parts.settings)
@@ -69,7 +69,7 @@ def _description(app: FastAPI) -> dict[str, Any]:
 
         found = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
         schemas = found.setdefault("components", {}).setdefault("schemas", {})
-        for model in (SubmitBody, Problem):
+        for model in (SubmitBody, RegradeBody, Problem):
             made = model.model_json_schema(ref_template="#/components/schemas/{model}")
             schemas.update(made.pop("$defs", {}))
             schemas[model.__name__] = made

@@ -101,7 +101,7 @@ async def incoming(request: Request, _caller: Submitter) -> AsyncIterator[Incomi
         async with _form(request) as sent:
             yield sent
     elif media_type == "application/json":
-        body = _validated(SubmitBody, await request.body())
+        body = validated(SubmitBody, await request.body())
         suite = None if body.suite is None else json.dumps(body.suite).encode()
         yield Incoming(body, suite, (body.skill.name, body.skill.version))
     else:
@@ -112,7 +112,7 @@ async def incoming(request: Request, _caller: Submitter) -> AsyncIterator[Incomi
 async def _form(request: Request) -> AsyncIterator[Incoming]:
     async with request.form(max_files=2, max_fields=4, max_part_size=2**20) as form:
         archive, evals, options = _files(form)
-        yield Incoming(_validated(SubmitOptions, options), await evals.read() if evals else None, archive=archive)
+        yield Incoming(validated(SubmitOptions, options), await evals.read() if evals else None, archive=archive)
 
 
 def _files(form: FormData) -> tuple[UploadFile, UploadFile | None, bytes]:
@@ -129,7 +129,8 @@ def _files(form: FormData) -> tuple[UploadFile, UploadFile | None, bytes]:
     return archive, evals, (options or "{}").encode("utf-8", "surrogatepass")
 
 
-def _validated(model: type[Model], data: bytes) -> Model:
+def validated(model: type[Model], data: bytes) -> Model:
+    """A body or a field of a form as the document it should be."""
     try:
         return model.model_validate_json(data)
     except ValidationError as error:
@@ -282,12 +283,6 @@ def retry(parts: PartsHere, caller: Submitter, batch_id: BatchId, body: RetryBod
     """Continue runs that ended without a score at the stage that failed."""
     outcomes = tuple(body.outcomes) if body and body.outcomes else RETRYABLE
     return Retried(runs=parts.desk.retry(batch_id, caller.team, outcomes))
-
-
-@router.post("/{batch_id}/regrade")
-def regrade(parts: PartsHere, caller: Submitter, batch_id: BatchId) -> Retried:
-    """Check and judge anew what was executed, after checks or judge prompts changed; nothing is executed again."""
-    return Retried(runs=parts.desk.regrade(batch_id, caller.team))
 
 
 @router.get(

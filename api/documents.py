@@ -127,6 +127,20 @@ class SubmitBody(SubmitOptions):
     )
 
 
+class RegradeOptions(Heard):
+    """What is different when a batch is graded anew."""
+
+    settings: BatchSettings = Field(
+        default_factory=BatchSettings, description="Of the grading: judge_model, structural_gate, ..."
+    )
+
+
+class RegradeBody(RegradeOptions):
+    """A regrade, with a suite of its own or with the batch's."""
+
+    suite: dict[str, JsonValue] | None = Field(None, description="The suite in any dialect; cases match by their id.")
+
+
 class FindingDocument(BaseModel):
     """One remark about one place of the suite."""
 
@@ -285,6 +299,7 @@ class BatchDocument(BatchSummary):
         tokens=120000,
         files=[],
         settings={"runs_per_eval": {"value": 3, "source": "submit"}},
+        regrade_of=None,
     )
 
     progress: ProgressDocument
@@ -292,6 +307,7 @@ class BatchDocument(BatchSummary):
     tokens: int
     files: list[str] = Field(description="The files of its aggregate, once it has ended.")
     settings: dict[str, JsonValue] = Field(description="name -> {value, source}: what is used and who said so.")
+    regrade_of: str | None = Field(description="The batch whose artifacts it grades anew, if it is a regrade.")
 
     @classmethod
     def about(cls, status: Status, skill: tuple[str, str], spent: tuple[float, int], now: float) -> "BatchDocument":
@@ -304,6 +320,7 @@ class BatchDocument(BatchSummary):
             tokens=spent[1],
             files=sorted(batch.aggregate or {}),
             settings=dict(batch.settings),
+            regrade_of=batch.regrade_of,
         )
 
 
@@ -363,7 +380,7 @@ class RunDocument(BaseModel):
     position: int
     case: str
     configuration: str
-    role: Role
+    role: Role | None = Field(description="Null: its configuration takes no part in the comparison.")
     run_number: int
     stage: Stage
     outcome: Outcome | None

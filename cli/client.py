@@ -30,7 +30,7 @@ from service.errors import AssayError, BadInput, Conflict, NotFound, Unavailable
 # What nobody wants to send: neither the agent nor the suite needs it.
 _LEFT_OUT = frozenset({".git", "__pycache__", "node_modules", ".venv", ".assay", ".DS_Store"})
 _PATIENCE_SECONDS = 60.0
-FILES = ("benchmark", "benchmark.md", "feedback", "report", "export.zip", "junit", "reviews")
+FILES = ("benchmark", "benchmark.md", "feedback", "report", "export.zip", "junit", "reviews", "regrade")
 Json = dict[str, Any]
 
 
@@ -157,6 +157,12 @@ class Client:
         """Continue runs that ended without a score; gives their number."""
         body = {"outcomes": list(outcomes)} if outcomes else {}
         return int(self._json("POST", f"/v1/batches/{batch_id}/retry", json=body)["runs"])
+
+    def regrade(self, batch_id: str, evals: Path | None = None, settings: Mapping[str, Any] | None = None) -> Json:
+        """Grade the artifacts of a batch that has ended anew, as a new batch; `save(…, "regrade", …)` compares them."""
+        files = {"evals": (evals.name, _read(evals), "application/json")} if evals else {}
+        options = ("options", (None, json.dumps({"settings": dict(settings or {})})))
+        return self._json("POST", f"/v1/batches/{batch_id}/regrade", files=[options, *files.items()])
 
     def benchmark(self, batch_id: str) -> Json:
         """benchmark.json of a batch that has ended."""

@@ -53,6 +53,9 @@ class Desk(Protocol):
     def retry(self, batch_id: str, outcomes: Sequence[str] | None = None) -> int:
         """Continue failed runs."""
 
+    def regrade(self, batch_id: str, evals: Path | None = None, settings: Mapping[str, Any] | None = None) -> Json:
+        """Grade its artifacts anew, as a new batch."""
+
     def save(self, batch_id: str, what: str, out: IO[bytes]) -> None:
         """Write one of its files."""
 

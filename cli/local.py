@@ -16,6 +16,7 @@ from service.bootstrap import Parts
 from service.comparisons import Wanted
 from service.documents import to_json
 from service.errors import BadInput, NotFound
+from service.regrade import RegradeRequest
 from service.settings import Settings
 from service.storage.batches import RETRYABLE
 from service.storage.schema import migrate
@@ -113,10 +114,22 @@ class Local:
         known = [Outcome(name) for name in outcomes] if outcomes else RETRYABLE
         return self._parts.desk.retry(batch_id, self._team, known)
 
+    def regrade(self, batch_id: str, evals: Path | None = None, settings: Mapping[str, Any] | None = None) -> Json:
+        """Grade the artifacts of a batch anew; the new batch runs when workers do."""
+        try:
+            suite = evals.read_bytes() if evals else None
+        except OSError as error:
+            raise BadInput(f"cannot read {evals}: {error.strerror}") from error
+        request = RegradeRequest(batch_id, self._team, suite, settings or {})
+        accepted = self._parts.desk.start_given(self._parts.regrade.accept(request))
+        return AcceptedDocument.of(accepted).model_dump(mode="json")
+
     def save(self, batch_id: str, what: str, out: IO[bytes]) -> None:
         """Write one file of a batch."""
         if what in _KEPT:
             out.write(self._parts.desk.aggregate_file(batch_id, self._team, _KEPT[what]))
+        elif what == "regrade":
+            out.write(self._parts.desk.regraded(batch_id, self._team))
         elif what == "report":
             self._parts.results.report(batch_id, self._team, out)
         elif what == "export.zip":

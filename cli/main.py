@@ -10,7 +10,10 @@ from cli import compare as compare_command
 from cli import convert as convert_command
 from cli import estimate as estimate_command
 from cli import flower as flower_command
+from cli import grade as grade_command
 from cli import history as history_command
+from cli import import_workspace as import_command
+from cli import regrade as regrade_command
 from cli import schema as schema_command
 from cli import serve as serve_command
 from cli import simulate as simulate_command
@@ -55,6 +58,9 @@ app.command(epilog=estimate_command.EXAMPLES)(estimate_command.estimate)
 app.command(epilog=calibrate_command.EXAMPLES)(calibrate_command.calibrate)
 app.command(epilog=serve_command.EXAMPLES)(serve_command.serve)
 app.command(epilog=submit_command.EXAMPLES)(submit_command.submit)
+app.command(epilog=grade_command.EXAMPLES)(grade_command.grade)
+app.command("import", epilog=import_command.EXAMPLES)(import_command.import_workspace)
+app.command(epilog=regrade_command.EXAMPLES)(regrade_command.regrade)
 app.command()(batch_commands.status)
 app.command()(batch_commands.watch)
 app.command()(batch_commands.cancel)

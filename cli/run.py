@@ -4,12 +4,14 @@ import functools
 import json
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from cli.regrade_table import REGRADE, regrade_table
 from cli.simulate import MODEL, simulated
 from schemas.findings import Level
 from schemas.states import BatchState, Outcome
@@ -98,6 +100,16 @@ class Wanted:
 
 
 def _run(settings: Settings, wanted: Wanted) -> int:
+    def begin(parts: Any) -> str:
+        batch_id = _unfinished(parts, wanted.skill) if wanted.resume else _submit(parts, wanted)
+        print(f"sandbox {parts.sandbox.tier}, data in {settings.data}", file=sys.stderr)
+        return batch_id
+
+    return carry_out(settings, wanted, begin, f"assay run {wanted.skill} --resume --data {settings.data}")
+
+
+def carry_out(settings: Settings, wanted: Wanted, begin: Callable[[Any], str], go_on: str) -> int:
+    """Carry a batch out in this process and tell what it came to; `begin` gives its id, `go_on` says how to resume."""
     from cli.progress import ProgressView, watch
     from service.bootstrap import Parts
     from service.storage.schema import migrate
@@ -105,14 +117,13 @@ def _run(settings: Settings, wanted: Wanted) -> int:
 
     parts = Parts(settings)
     migrate(parts.store.engine)
-    batch_id = _unfinished(parts, wanted.skill) if wanted.resume else _submit(parts, wanted)
-    print(f"sandbox {parts.sandbox.tier}, data in {settings.data}", file=sys.stderr)
+    batch_id = begin(parts)
     try:
         with Embedded(parts), ProgressView() as view:
             ask = functools.partial(parts.desk.status, batch_id, settings.team)
             status = watch(ask, view, must_hold=functools.partial(_refuse_full_disk, settings.data))
     except KeyboardInterrupt:
-        print(f"\nstopped; go on with: assay run {wanted.skill} --resume --data {settings.data}", file=sys.stderr)
+        print(f"\nstopped; go on with: {go_on}", file=sys.stderr)
         return 130
     paths = write_results(parts, batch_id)
     report = _judge_gates(parts, batch_id, wanted)
@@ -190,6 +201,7 @@ def _tell(status: Status, report: GateReport, paths: dict[str, str], as_json: bo
         print(
             json.dumps(
                 {"batch_id": batch.id, "state": batch.state, "outcomes": outcomes, "gates": gates, "paths": paths}
+                | ({"regrade": json.loads(Path(paths[REGRADE]).read_bytes())} if REGRADE in paths else {})
             )
         )
         return
@@ -202,6 +214,8 @@ def _tell(status: Status, report: GateReport, paths: dict[str, str], as_json: bo
         print(f"  {outcome:15} {count}")
     for name, path in paths.items():
         print(f"  {name}: {path}")
+    if REGRADE in paths:
+        print("\n".join(["", *regrade_table(json.loads(Path(paths[REGRADE]).read_bytes()))]))
 
 
 def _headline(markdown: str) -> str:

@@ -49,14 +49,19 @@ def submit(
     if as_json:
         print(json.dumps(answer, indent=2))
         return
-    for finding in answer["findings"]:
-        if finding["level"] != "note" or dry_run:
-            typer.echo(f"{finding['level']}  {finding['path']}  {finding['message']}", err=True)
+    tell_findings(answer["findings"], also_notes=dry_run)
     if dry_run:
         _tell_preview(answer)
     else:
         typer.echo(f"batch {answer['batch_id']}: {answer['runs']} runs, version {answer['version']}", err=True)
         print(answer["batch_id"])
+
+
+def tell_findings(findings: list[dict[str, str]], also_notes: bool = False) -> None:
+    """Say what was found."""
+    for finding in findings:
+        if finding["level"] != "note" or also_notes:
+            typer.echo(f"{finding['level']}  {finding['path']}  {finding['message']}", err=True)
 
 
 def _tell_preview(answer: dict[str, object]) -> None:

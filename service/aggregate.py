@@ -2,27 +2,32 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from schemas.grading import Grading
 from schemas.metrics import Metrics
-from schemas.states import Outcome, Role
+from schemas.states import Outcome
 from schemas.structural import Structural
 from schemas.suite import Case
 from schemas.timing import Timing
 from service.aggregation.benchmark import Aggregates, aggregate
 from service.aggregation.markdown import benchmark_markdown
 from service.aggregation.records import Arm, BatchPlan, CaseFacts, RunRecord, Tokens
+from service.batch_settings import is_given
 from service.comparing.analyst import Analyst
+from service.documents import to_json
 from service.errors import NotFound
 from service.judge import judge_models
+from service.regraded import case_key, key_of, regrade_document
 from service.run_files import RunFiles
 from service.storage.artifacts import ArtifactStore
 from service.storage.rows import BatchRow, RunRow
 from service.storage.store import Store
 from service.workspaces.reading import case_facts
 
+REGRADE = "regrade.json"
 # Few, because a case may have a thousand runs.
 _CASES_AT_ONCE = 10
 
@@ -36,13 +41,32 @@ class Aggregate:
         self._analyst = analyst
 
     def __call__(self, batch_id: str, folder: Path) -> None:
-        """Write benchmark.json, benchmark.md and eval_feedback_aggregate.json into the folder."""
+        """Write benchmark.json, benchmark.md and eval_feedback_aggregate.json, of a regrade also regrade.json."""
         with self.aggregates(batch_id, may_ask=True) as found:
             with (folder / "benchmark.json").open("wb") as out:
                 found.write_benchmark(out)
             with (folder / "eval_feedback_aggregate.json").open("wb") as out:
                 found.write_feedback(out)
             (folder / "benchmark.md").write_text(benchmark_markdown(found), encoding="utf-8")
+            if found.plan.provenance["regrade_of"]:
+                (folder / REGRADE).write_bytes(to_json(self._regraded(batch_id, found)))
+
+    def _regraded(self, batch_id: str, found: Aggregates) -> dict[str, Any]:
+        """Old beside new."""
+        new = self._store.batches.one(batch_id)
+        old = self._store.batches.one(new.regrade_of) if new and new.regrade_of else None
+        assert new is not None and old is not None
+        with self.aggregates(old.id) as before:
+            return regrade_document(old.id, (before.run_summary, found.run_summary), self._pairs(old, new))
+
+    def _pairs(self, old: BatchRow, new: BatchRow) -> Iterator[tuple[RunRecord, RunRecord]]:
+        """Every run as it was and as it is, a case at a time."""
+        cases = self.cases(old)
+        places = {case_key(case): position for position, case in enumerate(cases)}
+        for case, regraded in groupby(self.records(new, self.cases(new)), lambda run: run.case):
+            place = places[case_key(case)]
+            before = {key_of(run): run for run in self._records(old, cases, place, place)}
+            yield from ((before[key], run) for run in regraded if (key := key_of(run)) in before)
 
     def aggregates(self, batch_id: str, may_ask: bool = False) -> "Closing":
         """The aggregate of a batch as far as it is; an interim one says so. Only the stage itself asks the analyst."""
@@ -75,10 +99,11 @@ class Aggregate:
             timestamp=datetime.fromtimestamp(batch.created_at, UTC)
             .isoformat(timespec="seconds")
             .replace("+00:00", "Z"),
-            arms=_arms(batch),
+            arms=tuple(Arm(*arm) for arm in self._store.runs.arms(batch.id)),
             executor_model=batch.setting("executor_model"),
             cases=tuple(cases),
-            runs_per_configuration=batch.setting("runs_per_eval"),
+            # Of given runs nobody planned more than there are.
+            runs_per_configuration=None if is_given(batch.settings) else batch.setting("runs_per_eval"),
             provenance={
                 "batch_id": batch.id,
                 "skill_digest": version.digest,
@@ -89,6 +114,7 @@ class Aggregate:
                 "runner": batch.setting("runner"),
                 "executor_model": batch.setting("executor_model"),
                 "judge_model": batch.setting("judge_model"),
+                "regrade_of": batch.regrade_of,
                 "settings": {name: dict(entry) for name, entry in batch.settings.items()},
             },
             iteration=batch.iteration,
@@ -98,11 +124,14 @@ class Aggregate:
     def records(self, batch: BatchRow, cases: list[CaseFacts]) -> Iterator[RunRecord]:
         """Every settled run in the order of a report; `paths` names the run, for those who want its artifacts."""
         for first in range(0, len(cases), _CASES_AT_ONCE):
-            found = self._store.runs.of_cases(batch.id, first, first + _CASES_AT_ONCE - 1)
-            settled = [run for run in found if run.outcome is not None]
-            files = self._store.runs.files_of([run.id for run in settled])
-            for run in settled:
-                yield _record(run, cases[run.case_position], RunFiles(files.get(run.id, {}), self._artifacts))
+            yield from self._records(batch, cases, first, first + _CASES_AT_ONCE - 1)
+
+    def _records(self, batch: BatchRow, cases: list[CaseFacts], first: int, last: int) -> Iterator[RunRecord]:
+        found = self._store.runs.of_cases(batch.id, first, last)
+        settled = [run for run in found if run.outcome is not None]
+        files = self._store.runs.files_of([run.id for run in settled])
+        for run in settled:
+            yield _record(run, cases[run.case_position], RunFiles(files.get(run.id, {}), self._artifacts))
 
 
 class Closing:
@@ -123,7 +152,7 @@ def _record(run: RunRow, case: CaseFacts, files: RunFiles) -> RunRecord:
     return RunRecord(
         case=case,
         configuration=run.configuration,
-        role=Role(run.role),
+        role=run.role,
         run_number=run.run_number,
         outcome=Outcome(run.outcome or Outcome.INFRA_ERROR),
         structural=files.document("structural.json", Structural),
@@ -138,13 +167,6 @@ def _record(run: RunRow, case: CaseFacts, files: RunFiles) -> RunRecord:
         reason=run.error,
         paths={"run": str(run.id)},
     )
-
-
-def _arms(batch: BatchRow) -> tuple[Arm, ...]:
-    if batch.control_version_id:
-        return (Arm("new_skill", Role.TREATMENT), Arm("old_skill", Role.CONTROL))
-    treatment = Arm("with_skill", Role.TREATMENT)
-    return (treatment, Arm("without_skill", Role.CONTROL)) if batch.setting("baseline_comparison") else (treatment,)
 
 
 def _tokens(facts: dict[str, Any]) -> Tokens | None:

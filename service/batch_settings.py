@@ -27,6 +27,8 @@ NAMES = (
     "execute_timeout_seconds",
 )
 RUNNERS = ("command", "messages", "claude_code")
+# What stands in the place of a runner where runs were given, not executed; nobody can ask for it.
+GIVEN = "given"
 _FROM_SUITE = ("runs_per_eval", "structural_gate", "judge_model", "baseline_comparison")
 
 
@@ -42,6 +44,24 @@ def resolve(given: Mapping[str, Any], config: EvalConfig | None, installation: S
         resolved["runner"]["value"] = "command" if resolved["command"]["value"] else "messages"
     _refuse_impossible({name: entry["value"] for name, entry in resolved.items()})
     return resolved
+
+
+def resolve_given(
+    said: Mapping[str, Any], config: EvalConfig | None, installation: Settings, fixed: Mapping[str, dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """The settings of a batch whose runs are given: `fixed` says what is known of their execution, and who says so."""
+    resolved = {name: _one(name, said, config, installation) for name in NAMES}
+    unknown = {"value": None, "source": "default"}
+    resolved |= {"command": unknown, "executor_model": unknown, **fixed}
+    _check({name: entry for name, entry in resolved.items() if name not in fixed}, installation)
+    resolved["runner"] = {"value": GIVEN, "source": "submit"}
+    _refuse_own_judge({name: entry["value"] for name, entry in resolved.items()})
+    return resolved
+
+
+def is_given(settings: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether the runs of a batch with these settings were given."""
+    return settings.get("runner", {}).get("value") == GIVEN
 
 
 def _one(name: str, given: Mapping[str, Any], config: EvalConfig | None, installation: Settings) -> dict[str, Any]:
@@ -75,6 +95,10 @@ def _refuse_impossible(values: Mapping[str, Any]) -> None:
         raise BadInput("the command runner needs a program; pass --command, or choose --runner messages with a model")
     if values["runner"] != "command" and not values["executor_model"]:
         raise BadInput(f"the {values['runner']} runner needs a model; pass --model, or a program with --command")
+    _refuse_own_judge(values)
+
+
+def _refuse_own_judge(values: Mapping[str, Any]) -> None:
     judges = values["judge_models"] or [values["judge_model"]]
     if values["executor_model"] in judges and values["executor_model"] and not values["allow_self_judge"]:
         raise BadInput(f"{values['executor_model']} would judge its own work; choose another judge or allow_self_judge")

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.states import BatchState, Outcome, Stage
+from schemas.states import BatchState, Outcome
 from service import log
+from service.batch_settings import is_given
 from service.errors import Conflict, NotFound
 from service.queue import Broker
 from service.storage.artifacts import ArtifactStore
@@ -16,8 +17,6 @@ from service.storage.views import BatchLine, Views
 from service.submitting import Accepted, Preview, Submission, Submitting
 
 ENDED = (BatchState.FINISHED, BatchState.CANCELLED)
-# Runs whose execution came to something that can be graded.
-GRADED = (Outcome.SCORED, Outcome.GATED, Outcome.UNGRADED, Outcome.JUDGE_ERROR)
 
 
 @dataclass(frozen=True)
@@ -107,21 +106,20 @@ class BatchDesk:
         if batch.state is BatchState.AGGREGATING:
             raise Conflict(f"batch {batch_id} is being aggregated; retry when it is finished")
         with database_errors():
-            count = self._store.batches.retry(batch_id, outcomes)
+            count = self._store.batches.retry(batch_id, outcomes, executes=not is_given(batch.settings))
         self._broker.refill()
         log.info("runs retried", batch=batch_id, count=count)
         return count
 
-    def regrade(self, batch_id: str, team: str) -> int:
-        """Check and judge anew what was executed; gives the number of runs. A kept judgement is not paid for again."""
-        batch = self._mine(batch_id, team)
-        if batch.state not in ENDED:
-            raise Conflict(f"batch {batch_id} is {batch.state}; regrade it when it has ended")
+    def start_given(self, accepted: Accepted) -> Accepted:
+        """Let a batch of given runs go on: to check, or to its aggregate where all of them are settled."""
         with database_errors():
-            count = self._store.batches.retry(batch_id, GRADED, at=Stage.CHECK)
-        self._broker.refill()
-        log.info("runs regraded", batch=batch_id, count=count)
-        return count
+            message = self._store.batches.finish_if_settled(accepted.batch_id)
+        if message:
+            self._broker.send([message])
+        else:
+            self._broker.refill()
+        return accepted
 
     def runs(self, batch_id: str, team: str) -> Iterator[RunRow]:
         """All runs in the order of admission, a page at a time."""
@@ -138,6 +136,12 @@ class BatchDesk:
         if entry is None:
             raise NotFound(f"batch {batch_id} is {batch.state} and has no {name} yet")
         return self._artifacts.get(entry["sha256"])
+
+    def regraded(self, batch_id: str, team: str) -> bytes:
+        """regrade.json of a regrade that has ended."""
+        if self._mine(batch_id, team).regrade_of is None:
+            raise Conflict(f"batch {batch_id} is no regrade: there is nothing to compare it with")
+        return self.aggregate_file(batch_id, team, "regrade.json")
 
     def find(
         self,

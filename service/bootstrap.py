@@ -19,6 +19,7 @@ from service.comparisons import ComparisonDesk
 from service.errors import BadInput
 from service.events import Watching
 from service.execute import Execute
+from service.given_runs import GivenRuns
 from service.jobs import Jobs
 from service.judge import Judge
 from service.judging.ask import judge_answer
@@ -34,6 +35,7 @@ from service.models.lane import Lane
 from service.monitoring import Monitoring
 from service.queue import Broker
 from service.recovery import Recovery
+from service.regrade import Regrade
 from service.results import Results
 from service.reviews import Reviews
 from service.runners.claude_code import ClaudeCodeRunner
@@ -49,6 +51,7 @@ from service.storage.artifacts import ArtifactStore, DatabaseArtifacts, Filesyst
 from service.storage.engine import open_engine
 from service.storage.store import Store
 from service.submitting import Submitting
+from service.take_in import TakeIn
 from service.tokens import TokenDesk
 from service.uploads import Uploads
 from service.webhooks import Webhooks
@@ -199,6 +202,19 @@ class Parts:
         """What doors may ask about comparisons."""
         parts = (self.settings, self.store, self.artifacts, self.broker)
         return self._once("comparisons", lambda: ComparisonDesk(*parts))
+
+    @property
+    def take_in(self) -> TakeIn:
+        """How run folders that something else produced come in."""
+        parts = (self.settings, self.artifacts, self.check_tools, GivenRuns(self.store, self.artifacts))
+        return self._once("take in", lambda: TakeIn(*parts))
+
+    @property
+    def regrade(self) -> Regrade:
+        """How an old batch is graded anew."""
+        given_runs = GivenRuns(self.store, self.artifacts)
+        parts = (self.settings, self.store, self.artifacts, self.check_tools, given_runs)
+        return self._once("regrade", lambda: Regrade(*parts))
 
     @property
     def tokens(self) -> TokenDesk:

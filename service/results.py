@@ -94,7 +94,12 @@ class Results:
             export.use_text_ids(cases)
             for record in self._aggregate.records(batch, cases):
                 export.add(record)
-            return export.finish(found)
+            root = export.finish(found)
+        # With the suite beside them, the runs can be graded or imported again and mean the same.
+        suite = self._store.teams.suite(batch.suite_id)
+        assert suite is not None
+        (root / "evals.json").write_bytes(self._artifacts.get(suite["digest"]))
+        return root
 
 
 def _zip(folder: Path, out: IO[bytes]) -> None:

@@ -94,7 +94,7 @@ class Submitting:
             except IntegrityError:
                 # The same key came twice at once, and the other one was first.
                 team = self._store.teams.named(submission.team)
-                if repeat := self._repeat(team.id, submission.idempotency_key, plan.digest(submission)):
+                if repeat := repeat_of(self._store, team.id, submission.idempotency_key, plan.digest(submission)):
                     return repeat
                 raise
 
@@ -116,7 +116,7 @@ class Submitting:
         """Everything a batch is made of, checked; raises Refused with every finding."""
         find_skill(submission.skill)
         raw = submission.suite if submission.suite is not None else _own_suite(submission.skill)
-        suite, dialect, findings = self._read(raw)
+        suite, dialect, findings = read_runnable(raw)
         settings = resolve(submission.settings, suite.config, self._settings)
         inputs, file_findings = self._inputs(submission.skill, suite, dialect)
         findings += [*file_findings, *preflight(suite, self._checks.engine, self._checks.open_sandbox)]
@@ -124,15 +124,6 @@ class Submitting:
             raise Refused(findings)
         snapshot = take_snapshot(submission.skill, self._artifacts)
         return _Plan(suite, dialect, raw, settings, inputs, snapshot, findings)
-
-    def _read(self, raw: bytes) -> tuple[Suite, str, list[Finding]]:
-        reading = read_suite(raw)
-        findings = list(reading.findings)
-        if not reading.ok or not isinstance(reading.document, Suite) or reading.dialect is None:
-            raise Refused(findings)
-        if unstorable := _unstorable(reading.document):
-            raise Refused([*findings, unstorable])
-        return reading.document, reading.dialect.value, findings
 
     def _inputs(self, skill: Path, suite: Suite, dialect: str) -> tuple[dict[str, list[dict[str, Any]]], list[Finding]]:
         """Every case's input files, kept, so that later edits change nothing."""
@@ -153,13 +144,13 @@ class Submitting:
     def _write(self, submission: Submission, plan: "_Plan") -> Accepted:
         team = self._store.teams.named(submission.team)
         digest = plan.digest(submission)
-        if repeat := self._repeat(team.id, submission.idempotency_key, digest):
+        if repeat := repeat_of(self._store, team.id, submission.idempotency_key, digest):
             return repeat
         batch_id = new_id()
         with self._store.submit(team.id) as submit:
             version = record_skill(submit, plan.snapshot)
             control = _control(submit, submission.against, version)
-            suite_id = submit.suite(*plan.suite_rows())
+            suite_id = submit.suite(*suite_rows(plan.suite, plan.dialect, plan.raw))
             runs = list(plan.runs(version, control))
             iteration = submit.next_iteration(version.skill)
             submit.batch(
@@ -182,17 +173,37 @@ class Submitting:
         log.info("batch accepted", batch=batch_id, runs=len(runs), skill=version.skill, version=version.label)
         return Accepted(batch_id, len(runs), version.label, iteration, tuple(plan.findings))
 
-    def _repeat(self, team_id: str, key: str | None, digest: str) -> Accepted | None:
-        known = self._store.batches.by_key(team_id, key) if key else None
-        if known is None:
-            return None
-        batch, known_digest = known
-        if known_digest != digest:
-            raise Conflict(f"idempotency key {key!r} was used for another submit (batch {batch.id}); choose a new key")
-        version = self._store.teams.skill_version(batch.skill_version_id)
-        label = version.label if version else ""
-        total = self._store.batches.progress(batch.id).total
-        return Accepted(batch.id, total, label, batch.iteration, (), is_new=False)
+
+def read_runnable(raw: bytes) -> tuple[Suite, str, list[Finding]]:
+    """A suite, its dialect and what is to be said about it; raises Refused when it cannot be used at all."""
+    reading = read_suite(raw)
+    findings = list(reading.findings)
+    if not reading.ok or not isinstance(reading.document, Suite) or reading.dialect is None:
+        raise Refused(findings)
+    if unstorable := _unstorable(reading.document):
+        raise Refused([*findings, unstorable])
+    return reading.document, reading.dialect.value, findings
+
+
+def suite_rows(suite: Suite, dialect: str, raw: bytes) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """The row of a suite and its cases'."""
+    body = suite.model_copy(update={"cases": ()}).model_dump_json()
+    row = {"digest": hashlib.sha256(raw).hexdigest(), "dialect": dialect, "body": body}
+    return row, [(str(case.id), case.model_dump_json()) for case in suite.cases]
+
+
+def repeat_of(store: Store, team_id: str, key: str | None, digest: str) -> Accepted | None:
+    """The batch that was accepted for this key before; the same key for something else is a conflict."""
+    known = store.batches.by_key(team_id, key) if key else None
+    if known is None:
+        return None
+    batch, known_digest = known
+    if known_digest != digest:
+        raise Conflict(f"idempotency key {key!r} was used for another submit (batch {batch.id}); choose a new key")
+    version = store.teams.skill_version(batch.skill_version_id)
+    label = version.label if version else ""
+    total = store.batches.progress(batch.id).total
+    return Accepted(batch.id, total, label, batch.iteration, (), is_new=False)
 
 
 @dataclass(frozen=True)
@@ -210,12 +221,6 @@ class _Plan:
         said = {name: entry["value"] for name, entry in self.settings.items() if entry["source"] == "submit"}
         parts = [hashlib.sha256(self.raw).hexdigest(), self.snapshot.digest, said, submission.against]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-    def suite_rows(self) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-        """The suite's row and its cases'."""
-        body = self.suite.model_copy(update={"cases": ()}).model_dump_json()
-        row = {"digest": hashlib.sha256(self.raw).hexdigest(), "dialect": self.dialect, "body": body}
-        return row, [(str(case.id), case.model_dump_json()) for case in self.suite.cases]
 
     def runs(self, version: SkillVersionRow, control: SkillVersionRow | None) -> Iterator[NewRun]:
         """All runs in the order of admission: every case once before any twice, both arms side by side."""

@@ -9,8 +9,19 @@ from sqlalchemy import Connection, Engine, Row, bindparam, case, exists, func, i
 from schemas.states import BatchState, Outcome, Stage
 from service.storage.clock import Now
 from service.storage.engine import alone
-from service.storage.rows import BatchRow, Blob, Message, NewRun, Progress
-from service.storage.tables import batches, runs, skill_versions
+from service.storage.rows import (
+    ASIDE,
+    DECISIONS,
+    FIRST_FENCE,
+    BatchRow,
+    Blob,
+    Given,
+    GivenReview,
+    Message,
+    NewRun,
+    Progress,
+)
+from service.storage.tables import artifacts, batches, reviews, runs, skill_versions
 
 LIVE = (BatchState.ACCEPTED, BatchState.RUNNING, BatchState.PAUSED)
 RETRYABLE = tuple(set(Outcome) - {Outcome.SCORED, Outcome.GATED, Outcome.UNGRADED})
@@ -110,15 +121,18 @@ class Batches:
             connection.execute(ended)
         return True
 
-    def retry(self, batch_id: str, outcomes: Sequence[Outcome] = RETRYABLE, at: Stage | None = None) -> int:
-        """Send settled runs back to the stage that failed, or to the one named; gives their number."""
+    def retry(self, batch_id: str, outcomes: Sequence[Outcome] = RETRYABLE, executes: bool = True) -> int:
+        """Send settled runs back to the stage that failed; gives their number.
+
+        `executes` is False for a batch whose runs were given: those that failed at execute stay as they are.
+        """
         again = (
             update(runs)
             .where(runs.c.batch_id == batch_id, runs.c.stage == Stage.SETTLED, runs.c.outcome.in_(outcomes))
             .values(stage=Stage.WAITING, outcome=None, error=None, attempts=0, settled_at=None, not_before=None)
         )
-        if at is not None:
-            again = again.values(entry=at)
+        if not executes:
+            again = again.where(runs.c.entry != Stage.EXECUTE)
         ended = (BatchState.FINISHED, BatchState.CANCELLED)
         reopen = update(batches).where(batches.c.id == batch_id, batches.c.state.in_(ended))
         with self._engine.begin() as connection:
@@ -189,11 +203,13 @@ class Batches:
 
 
 def insert_batch(connection: Connection, row: dict[str, Any], planned: Iterable[NewRun]) -> None:
-    """Write a batch and all its runs, waiting; inside the caller's transaction."""
+    """Write a batch and all its runs, with what they bring along; inside the caller's transaction."""
     connection.execute(insert(batches).values(**row, created_at=Now()))
     pending = iter(planned)
     while page := list(islice(pending, _INSERT_SIZE)):
         connection.execute(insert(runs), [_new_run(row, run) for run in page])
+        if page[0].given is not None:
+            _insert_given(connection, row["id"], page)
 
 
 def next_iteration(connection: Connection, team_id: str, skill: str) -> int:
@@ -221,11 +237,51 @@ def _new_run(batch: dict[str, Any], run: NewRun) -> dict[str, Any]:
         "case_position": run.case_position,
         "case_label": run.case_label[:200],
         "configuration": run.configuration,
-        "role": run.role,
+        "role": run.role or ASIDE,
         "run_number": run.run_number,
         "skill_version_id": run.skill_version_id,
         "stage": Stage.WAITING,
+        **(_given_columns(run.given) if run.given else {}),
     }
+
+
+def _given_columns(given: Given) -> dict[str, Any]:
+    """Where a given run stands: as if its first stages had been claimed once each."""
+    is_settled = given.outcome is not None
+    return {
+        "stage": Stage.SETTLED if is_settled else Stage.WAITING,
+        "entry": Stage.CHECK if given.was_executed else Stage.EXECUTE,
+        "outcome": given.outcome,
+        "error": given.error,
+        "fence": FIRST_FENCE[Stage.JUDGE if is_settled else Stage.EXECUTE],
+        "facts": given.facts,
+    }
+
+
+def _insert_given(connection: Connection, batch_id: str, page: Sequence[NewRun]) -> None:
+    """The artifacts and reviews of given runs; their blobs are in the artifact store already."""
+    mine = (runs.c.batch_id == batch_id, runs.c.position.between(page[0].position, page[-1].position))
+    rows = connection.execute(select(runs.c.position, runs.c.id).where(*mine)).all()
+    ids = {row.position: row.id for row in rows}
+    brought = [(ids[run.position], run.given) for run in page if run.given]
+    files = [_artifact(run_id, name, blob) for run_id, given in brought for name, blob in given.files.items()]
+    if files:
+        connection.execute(insert(artifacts), files)
+    for run_id, given in brought:
+        for review in given.reviews:
+            connection.execute(insert(reviews).values(run_id=run_id, batch_id=batch_id, **_review(review)))
+    ended = update(runs).where(*mine, runs.c.stage == Stage.SETTLED)
+    connection.execute(ended.values(settled_at=Now()))
+
+
+def _artifact(run_id: int, name: str, blob: Blob) -> dict[str, Any]:
+    made_by = DECISIONS.get(name, Stage.EXECUTE)
+    return {"run_id": run_id, "name": name, "sha256": blob.sha256, "size": blob.size, "stage": made_by}
+
+
+def _review(review: GivenReview) -> dict[str, Any]:
+    said_at = Now() if review.said_at is None else review.said_at
+    return {"author": review.author, "feedback": review.feedback, "created_at": said_at, "updated_at": said_at}
 
 
 def batch_row(row: Row[Any]) -> BatchRow:
@@ -248,4 +304,5 @@ def batch_row(row: Row[Any]) -> BatchRow:
         created_at=row.created_at,
         started_at=row.started_at,
         finished_at=row.finished_at,
+        regrade_of=row.regrade_of,
     )

@@ -2,10 +2,19 @@
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.states import BatchState, Outcome, Role, Stage
+
+# How the database calls the role of a configuration that takes no part in the comparison; sorts behind the others.
+ASIDE = "aside"
+# The artifacts that say what was decided about a run, by the stage that makes them; all others are what it left.
+DECISIONS = {"structural.json": Stage.CHECK, "grading.json": Stage.JUDGE, "grading-again.json": Stage.JUDGE}
+# The fence of a stage's first claim when nothing ever went wrong: a higher one means that something was saved before.
+# A stage that is passed over is counted as well.
+FIRST_FENCE = {Stage.EXECUTE: 1, Stage.CHECK: 2, Stage.JUDGE: 3}
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
@@ -29,7 +38,7 @@ class Claim:
     case_position: int
     case_label: str
     configuration: str
-    role: Role
+    role: Role | None  # None: its configuration takes no part in the comparison
     run_number: int
     skill_version_id: str | None
     facts: dict[str, Any]
@@ -114,6 +123,7 @@ class BatchRow:
     created_at: float
     started_at: float | None
     finished_at: float | None
+    regrade_of: str | None = None
 
     def setting(self, name: str) -> Any:
         """What this batch uses, whoever said so."""
@@ -130,7 +140,7 @@ class RunRow:
     case_position: int
     case_label: str
     configuration: str
-    role: Role
+    role: Role | None  # None: its configuration takes no part in the comparison
     run_number: int
     skill_version_id: str | None
     stage: Stage
@@ -145,6 +155,27 @@ class RunRow:
 
 
 @dataclass(frozen=True)
+class GivenReview:
+    """What somebody said about a run before it came here."""
+
+    author: str
+    feedback: str
+    said_at: float | None = None  # None: not known
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a run brings along that is never executed here; with an outcome it is settled from the start."""
+
+    files: Mapping[str, Blob]
+    facts: dict[str, Any]
+    outcome: Outcome | None = None
+    error: str | None = None
+    was_executed: bool = True  # False: nothing came out that could be graded, not even by a retry
+    reviews: tuple[GivenReview, ...] = ()
+
+
+@dataclass(frozen=True)
 class NewRun:
     """A run that a submit plans."""
 
@@ -152,9 +183,10 @@ class NewRun:
     case_position: int
     case_label: str
     configuration: str
-    role: Role
+    role: Role | None  # None: its configuration takes no part in the comparison
     run_number: int
     skill_version_id: str | None
+    given: Given | None = None  # of all runs of a batch, or of none
 
 
 @dataclass(frozen=True)

@@ -29,14 +29,10 @@ from sqlalchemy import (
 from schemas.states import BatchState, Outcome, Role, Stage
 from service.storage.clock import Now
 from service.storage.engine import alone
-from service.storage.rows import Blob, Claim, Message, RunRow, Saved
+from service.storage.rows import ASIDE, FIRST_FENCE, Blob, Claim, Message, RunRow, Saved
 from service.storage.tables import artifacts, attempts, batches, runs
 
 OPEN_STAGES = (Stage.EXECUTE, Stage.CHECK, Stage.JUDGE)
-# The fence of a stage's first claim when nothing ever went wrong: a higher one means that something was saved before.
-# A stage that is passed over is counted as well.
-_FIRST_FENCE = {Stage.EXECUTE: 1, Stage.CHECK: 2, Stage.JUDGE: 3}
-
 
 # The statements of the hot path are built once: building them anew would cost more than running them.
 _FREE = or_(runs.c.lease_until.is_(None), runs.c.lease_until < Now())
@@ -249,6 +245,13 @@ class Runs:
         with self._alone.begin() as connection:
             return [run_row(row) for row in connection.execute(select(runs).where(*chosen).order_by(*order))]
 
+    def arms(self, batch_id: str) -> list[tuple[str, Role | None]]:
+        """The configurations of a batch with their roles: treatment, control, then the others."""
+        query = select(runs.c.configuration, runs.c.role).where(runs.c.batch_id == batch_id).distinct()
+        with self._alone.begin() as connection:
+            rows = connection.execute(query.order_by(runs.c.role.desc(), runs.c.configuration)).all()
+        return [(row.configuration, _role(row.role)) for row in rows]
+
     def _save(
         self,
         step: Any,
@@ -261,7 +264,7 @@ class Runs:
         """Take a step with a run that is held, and write down the attempt and its artifacts; None if it is not held."""
         told = {"who": claim.worker, "since": claim.claimed_at, "came_to": result, "why": error}
         everything = {**_held(claim), **told, **given}
-        saved_before = claim.fence > _FIRST_FENCE[claim.stage] and bool(files or result == "done")
+        saved_before = claim.fence > FIRST_FENCE[claim.stage] and bool(files or result == "done")
         if self._engine.dialect.name == "postgresql" and not saved_before:
             lists = {
                 "names": list(files),
@@ -291,6 +294,10 @@ def _keep(
     connection.execute(_ATTEMPT, told)
 
 
+def _role(text: str) -> Role | None:
+    return None if text == ASIDE else Role(text)
+
+
 def _held(claim: Claim) -> dict[str, Any]:
     return {"run": claim.run_id, "held_fence": claim.fence, "at": claim.stage}
 
@@ -306,7 +313,7 @@ def _claim(row: Row[Any], worker: str) -> Claim:
         case_position=row.case_position,
         case_label=row.case_label,
         configuration=row.configuration,
-        role=Role(row.role),
+        role=_role(row.role),
         run_number=row.run_number,
         skill_version_id=row.skill_version_id,
         facts=row.facts or {},
@@ -324,7 +331,7 @@ def run_row(row: Row[Any]) -> RunRow:
         case_position=row.case_position,
         case_label=row.case_label,
         configuration=row.configuration,
-        role=Role(row.role),
+        role=_role(row.role),
         run_number=row.run_number,
         skill_version_id=row.skill_version_id,
         stage=Stage(row.stage),

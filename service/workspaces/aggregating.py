@@ -55,25 +55,26 @@ def aggregate_folder(request: FolderRequest) -> FolderAggregate:
 def _plan(request: FolderRequest, workspace: Workspace, given: Given | None) -> BatchPlan:
     metadata = given.metadata if given else {}
     return BatchPlan(
-        skill_name=request.skill_name or _text(metadata, "skill_name") or _skill_name(workspace),
+        skill_name=request.skill_name or text_of(metadata, "skill_name") or skill_name_of(workspace),
         timestamp=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         arms=arms(workspace.layout.configurations, request.treatment, request.control),
-        skill_path=request.skill_path or _text(metadata, "skill_path"),
-        executor_model=_text(metadata, "executor_model"),
-        analyzer_model=_text(metadata, "analyzer_model"),
+        skill_path=request.skill_path or text_of(metadata, "skill_path"),
+        executor_model=text_of(metadata, "executor_model"),
+        analyzer_model=text_of(metadata, "analyzer_model"),
         provenance={"source": "folder", "folder": workspace.folder.root.name},
         iteration=workspace.layout.iteration,
         options=request.options,
     )
 
 
-def _text(metadata: dict[str, JsonValue], name: str) -> str | None:
+def text_of(metadata: dict[str, JsonValue], name: str) -> str | None:
     """A name somebody wrote down; skill-creator's own `<model-name>` is none."""
     value = metadata.get(name)
     return value if isinstance(value, str) and value and not value.startswith("<") else None
 
 
-def _skill_name(workspace: Workspace) -> str:
+def skill_name_of(workspace: Workspace) -> str:
+    """The skill's name as the folder's own name tells it."""
     root = workspace.layout.root
     name = root.parent.name if root.name.startswith("iteration") else root.name
     return name.removesuffix("-workspace") or "skill"

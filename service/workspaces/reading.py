@@ -48,13 +48,15 @@ class Workspace:
     def records(self, arms: tuple[Arm, ...]) -> Iterator[RunRecord]:
         """All runs: by case, then treatment before control, then run number."""
         seen: set[CaseId] = set()
-        order = {arm.configuration: index for index, arm in enumerate(arms)}
         for place in self.layout.cases:
-            facts = self._facts(place, seen)
-            runs = sorted(place.runs, key=lambda run: (order.get(run.configuration, len(order)), run.number))
-            for run in runs:
-                role = next((arm.role for arm in arms if arm.configuration == run.configuration), None)
-                yield self._record(facts, Arm(run.configuration, role), run)
+            yield from self.records_of(place, self._facts(place, seen), arms)
+
+    def records_of(self, place: CasePlace, facts: CaseFacts, arms: tuple[Arm, ...]) -> Iterator[RunRecord]:
+        """The runs of one case, treatment before control, then by run number."""
+        order = {arm.configuration: index for index, arm in enumerate(arms)}
+        for run in sorted(place.runs, key=lambda run: (order.get(run.configuration, len(order)), run.number)):
+            role = next((arm.role for arm in arms if arm.configuration == run.configuration), None)
+            yield self._record(facts, Arm(run.configuration, role), run)
 
     def remark(self, text: str) -> None:
         """Keep a remark about the folder, up to a bearable number."""
@@ -75,11 +77,15 @@ class Workspace:
         first = next((f"{f.path}: {f.message}" if f.path else f.message for f in reading.findings), None)
         return None, f"{path.name} cannot be used: {first or f'it is a {reading.kind} file'}"
 
-    def _facts(self, place: CasePlace, seen: set[CaseId]) -> CaseFacts:
+    def case_of(self, place: CasePlace) -> tuple[CaseId, EvalMetadata | None]:
+        """The id that a folder's case goes by, and what its eval_metadata.json says about it."""
         metadata = self._metadata(place)
         number = place.name.split("-")[1] if place.name.startswith("eval-") else ""
         named: CaseId = int(number) if number.isdecimal() and len(number) < 10 else place.name
-        case_id = metadata.eval_id if metadata and metadata.eval_id is not None else named
+        return (metadata.eval_id if metadata and metadata.eval_id is not None else named), metadata
+
+    def _facts(self, place: CasePlace, seen: set[CaseId]) -> CaseFacts:
+        case_id, metadata = self.case_of(place)
         if case_id in seen:
             self.remark(f"{place.name}: the id {case_id!r} is taken by another folder; {place.name!r} stands for it")
             case_id = place.name
@@ -105,7 +111,7 @@ class Workspace:
         timing, _ = self._part(own, root / "timing.json", Timing)
         metrics_path = self.folder.first(root / "outputs" / "metrics.json", root / "metrics.json")
         metrics, _ = self._part(own, metrics_path, Metrics)
-        kept = self._run_file(root / "run.json") if own is None else RunFile()
+        kept = self.run_file(root / "run.json") if own is None else RunFile()
         place = (facts, arm.configuration, arm.role, run.number, Outcome.SCORED)
         draft = RunRecord(*place, structural, grading, (), metrics, timing)
         outcome, reason = outcome_of(draft, kept, problem or broken, list(decisions_of(draft)))
@@ -124,7 +130,8 @@ class Workspace:
         """A file beside a grading; in the cases dialect nothing lies beside it."""
         return (None, None) if own or path is None else self.document(path, model)
 
-    def _run_file(self, path: Path) -> RunFile:
+    def run_file(self, path: Path) -> RunFile:
+        """run.json of a run; an empty one when there is none that can be read."""
         try:
             data = self.folder.bytes_of(path)
             return RunFile() if data is None else _RUN_FILE.validate_json(data)

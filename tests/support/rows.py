@@ -1,5 +1,6 @@
 """Rows to test with: a store with a batch in it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from schemas.states import BatchState, Role
@@ -9,8 +10,10 @@ from service.storage.store import Store
 SETTINGS = {"structural_gate": {"value": True, "source": "default"}}
 
 
-def add_batch(store: Store, runs: int = 2, team: str = "default", **columns: Any) -> str:
-    """A batch of that many waiting runs of one case."""
+def add_batch(
+    store: Store, runs: int = 2, team: str = "default", planned: Sequence[NewRun] = (), **columns: Any
+) -> str:
+    """A batch of that many waiting runs of one case, or of the runs that are planned."""
     team_id = store.teams.named(team).id
     batch_id = new_id()
     with store.submit(team_id) as submit:
@@ -27,5 +30,5 @@ def add_batch(store: Store, runs: int = 2, team: str = "default", **columns: Any
             **columns,
         }
         arm = (Role.TREATMENT, "with_skill")
-        submit.batch(row, (NewRun(n, 0, "1", arm[1], arm[0], n + 1, version.id) for n in range(runs)))
+        submit.batch(row, planned or [NewRun(n, 0, "1", arm[1], arm[0], n + 1, version.id) for n in range(runs)])
     return batch_id

@@ -9,8 +9,6 @@ import httpx2
 import pytest
 from support.api import Served, archive, finish, submit, work
 
-from service.admission import choose
-
 FILES = {"outputs/a.txt": b"0123456789", "outputs/page.html": b"<script>alert(1)</script>", "transcript.md": b"# hi\n"}
 
 
@@ -139,19 +137,6 @@ def test_runs_without_a_score_go_on_when_asked(served: Served, client: httpx2.Cl
     assert client.post(f"/v1/batches/{batch}/retry", json={"outcomes": ["timeout"]}).json() == {"runs": 0}
     assert client.post(f"/v1/batches/{batch}/retry").json() == {"runs": 2}
     assert client.get(f"/v1/batches/{batch}").json()["state"] == "running"
-
-
-def test_a_regraded_batch_is_checked_anew_and_not_executed_again(served: Served, client: httpx2.Client) -> None:
-    batch = submit(client).json()["batch_id"]
-    refusal = client.post(f"/v1/batches/{batch}/regrade")
-    work(served.parts, batch, "mine")
-    finish(served.parts, batch)
-
-    assert (refusal.status_code, client.post(f"/v1/batches/{batch}/regrade").json()) == (409, {"runs": 2})
-
-    served.parts.store.dispatch.admit(1_000, choose)
-    stages = {run["stage"] for run in client.get(f"/v1/batches/{batch}/runs").json()["runs"]}
-    assert stages == {"check"}
 
 
 def test_a_skill_has_versions_and_a_history(served: Served, client: httpx2.Client) -> None:
