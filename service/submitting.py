@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -180,8 +180,7 @@ def read_runnable(raw: bytes) -> tuple[Suite, str, list[Finding]]:
     findings = list(reading.findings)
     if not reading.ok or not isinstance(reading.document, Suite) or reading.dialect is None:
         raise Refused(findings)
-    if unstorable := _unstorable(reading.document):
-        raise Refused([*findings, unstorable])
+    refuse_unstorable(reading.document, findings)
     return reading.document, reading.dialect.value, findings
 
 
@@ -274,15 +273,16 @@ def _without_nul(text: str) -> str:
     return text.replace("\0", "\ufffd")
 
 
-def _unstorable(suite: Suite) -> Finding | None:
+def refuse_unstorable(suite: Suite, findings: Sequence[Finding] = ()) -> None:
     """Text that no database keeps: half a surrogate pair anywhere, NUL in an id."""
     message = "the suite contains half a surrogate pair or NUL in an id, which is no text; remove it"
     finding = Finding(level=Level.ERROR, path="", message=message, code="no_text")
     try:
         suite.model_dump_json()
-    except (PydanticSerializationError, UnicodeError):
-        return finding
-    return finding if any("\0" in str(case.id) for case in suite.cases) else None
+    except (PydanticSerializationError, UnicodeError) as error:
+        raise Refused([*findings, finding]) from error
+    if any("\0" in str(case.id) for case in suite.cases):
+        raise Refused([*findings, finding])
 
 
 def _own_suite(skill: Path) -> bytes:

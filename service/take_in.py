@@ -7,11 +7,10 @@ from typing import Any
 
 from schemas.dialects import Dialect, write
 from schemas.findings import Finding, Level
-from schemas.states import Outcome, Role
+from schemas.states import Role
 from schemas.suite import Case, Suite
 from service.aggregation.benchmark import Aggregator
-from service.aggregation.records import COUNTED, Arm, BatchPlan, Options, RunRecord
-from service.aggregation.scores import score, time_seconds, total_tokens
+from service.aggregation.records import Arm, BatchPlan, RunRecord
 from service.batch_settings import resolve_given
 from service.checks import Tools, preflight
 from service.documents import to_json
@@ -22,7 +21,7 @@ from service.skills import Snapshot, digest_of, take_snapshot
 from service.storage.artifacts import ArtifactStore
 from service.storage.rows import DECISIONS, Given, GivenReview, NewRun, SkillVersionRow
 from service.storage.store import Submit
-from service.submitting import Accepted, Refused, read_runnable, record_skill
+from service.submitting import Accepted, Refused, read_runnable, record_skill, refuse_unstorable
 from service.workspaces.aggregating import skill_name_of, text_of
 from service.workspaces.collecting import Collected, RunCaps, collect
 from service.workspaces.given import Given as GivenBenchmark
@@ -32,16 +31,13 @@ from service.workspaces.matching import FolderCase, match_cases
 from service.workspaces.reading import Workspace, case_facts
 from service.workspaces.reviewed import names_of, reviews_in
 from service.workspaces.roles import arms
+from service.workspaces.run_facts import NOT_EXECUTED, decided_facts, executed_facts, kept_text, was_executed
 
 WORKSPACE = "workspace"  # who said so: the folder itself
 MOST_SHOWN = 5
 MOST_CONFIGURATION_CHARS = 40
 MOST_RUN_NUMBER = 1_000_000
 UNKNOWN_FILES = "given with its runs; its files are not known"
-# Runs that left nothing to grade, however their folder looks.
-_NOT_EXECUTED = frozenset({Outcome.EXECUTOR_ERROR, Outcome.TIMEOUT, Outcome.REFUSED, Outcome.CONTAMINATED})
-# Runs that ended for a reason of ours: whether there is something to grade, their folder says.
-_PERHAPS = frozenset({Outcome.INFRA_ERROR, Outcome.CANCELLED, Outcome.OVER_BUDGET})
 
 
 @dataclass(frozen=True)
@@ -106,9 +102,10 @@ class TakeIn:
         opened.findings += preflight(opened.suite.suite, self._checks.engine, self._checks.open_sandbox)
         if any(finding.level is Level.ERROR for finding in opened.findings):
             raise Refused(opened.findings)
-        runs = [self._to_grade(place, record, opened) for place, record in opened.records()]
-        _refuse_empty_runs(runs)
-        return self._accept(request, opened, [run for run, _ in runs], {})
+        empty: list[str] = []
+        runs = [self._to_grade(place, record, opened, empty) for place, record in opened.records()]
+        _refuse_empty(empty, len(runs))
+        return self._accept(request, opened, runs, {})
 
     def take(self, request: TakeInRequest) -> Accepted:
         """A batch whose runs are settled already: gradings stay as given, only the figures are made anew."""
@@ -163,17 +160,20 @@ class TakeIn:
             return take_snapshot(request.skill, self._artifacts)
         metadata = opened.benchmark.metadata if opened.benchmark else {}
         name = text_of(metadata, "skill_name") or opened.suite.suite.skill_name or skill_name_of(opened.workspace)
-        return Snapshot(name, UNKNOWN_FILES, digest_of({}), {}, None)
+        return Snapshot(kept_text(name), UNKNOWN_FILES, digest_of({}), {}, None)
 
-    def _to_grade(self, place: _Place, record: RunRecord, opened: _Opened) -> tuple[NewRun, Collected]:
+    def _to_grade(self, place: _Place, record: RunRecord, opened: _Opened, empty: list[str]) -> NewRun:
         collected = self._collect(record, opened)
         files = {name: data for name, data in collected.files.items() if name not in DECISIONS}
-        failed = record.outcome in _NOT_EXECUTED
-        outcome, reason = (record.outcome, record.reason) if failed else (None, None)
+        failed = record.outcome in NOT_EXECUTED
+        outcome, reason = (record.outcome, _reason(record)) if failed else (None, None)
         # Whether an earlier judge was simulated says nothing about who executed the run.
-        facts = _facts(record, files) | {"simulated": was_simulated(files.get("execution.json"), record.simulated)}
-        given = Given(self._kept(files, record), facts, outcome, reason, not failed)
-        return _new_run(place, record, given), collected
+        facts = executed_facts(record, _outputs(files)) | {
+            "simulated": was_simulated(files.get("execution.json"), record.simulated)
+        }
+        if not failed and not collected.is_gradable:
+            empty.append(record.paths["folder"])
+        return _new_run(place, record, Given(self._kept(files, record), facts, outcome, reason, not failed))
 
     def _settled(self, place: _Place, record: RunRecord, opened: _Opened, reviews: tuple[GivenReview, ...]) -> NewRun:
         path = opened.workspace.folder.root / record.paths["folder"]
@@ -183,9 +183,9 @@ class TakeIn:
             files = {"grading.json": opened.workspace.folder.bytes_of(path) or b""}
         elif "grading.json" not in files and "outputs/grading.json" in files:
             files["grading.json"] = files.pop("outputs/grading.json")
-        facts = {**_facts(record, files), **_decided(record)}
-        executed = _was_executed(record.outcome, collected)
-        given = Given(self._kept(files, record), facts, record.outcome, record.reason, executed, reviews)
+        facts = {**executed_facts(record, _outputs(files)), **decided_facts(record)}
+        executed = was_executed(record.outcome, collected)
+        given = Given(self._kept(files, record), facts, record.outcome, _reason(record), executed, reviews)
         return _new_run(place, record, given)
 
     def _collect(self, record: RunRecord, opened: _Opened) -> Collected:
@@ -243,6 +243,7 @@ def _suite(request: TakeInRequest, workspace: Workspace, folders: list[FolderCas
     if request.skill is not None and (request.skill / "evals" / "evals.json").is_file():
         return _read_suite(_bytes(request.skill / "evals" / "evals.json"))
     suite = Suite(cases=tuple(_told_case(folder) for folder in folders))
+    refuse_unstorable(suite)
     return GivenSuite(suite, Dialect.SKILL_CREATOR, to_json(write(suite, Dialect.SKILL_CREATOR))), []
 
 
@@ -290,16 +291,11 @@ def _refuse_nothing_to_grade(opened: _Opened) -> None:
     )
 
 
-def _refuse_empty_runs(runs: list[tuple[NewRun, Collected]]) -> None:
-    empty = [
-        f"{run.case_label}/{run.configuration}/run-{run.run_number}"
-        for run, collected in runs
-        if run.given and run.given.was_executed and not collected.is_gradable
-    ]
+def _refuse_empty(empty: list[str], runs: int) -> None:
     if empty:
         more = f" and {len(empty) - MOST_SHOWN} more" if len(empty) > MOST_SHOWN else ""
         raise BadInput(
-            f"{len(empty)} of {len(runs)} runs have neither outputs/ nor transcript.md: {', '.join(empty[:MOST_SHOWN])}"
+            f"{len(empty)} of {runs} runs have neither outputs/ nor transcript.md: {', '.join(empty[:MOST_SHOWN])}"
             f"{more}; add the files or move these folders away (gradings alone are for `assay import`)"
         )
 
@@ -348,33 +344,12 @@ def _numbered(position: int, run: NewRun, version: SkillVersionRow) -> NewRun:
     return NewRun(position, run.case_position, *arm, skill, run.given)
 
 
-def _facts(record: RunRecord, files: Mapping[str, bytes]) -> dict[str, Any]:
-    """What lists show of a run, as an execution of ours would have written it."""
-    kinds = ("input", "output", "cache_read", "cache_write")
-    tokens = record.tokens
-    return {
-        "seconds": time_seconds(record),
-        "tokens": total_tokens(record),
-        "usage": {f"{kind}_tokens": getattr(tokens, kind) for kind in kinds} if tokens else {},
-        "cost_usd": record.cost_usd,
-        "outputs": sum(name.startswith("outputs/") for name in files),
-        "simulated": record.simulated,
-        "skill_used": record.skill_used,
-    }
+def _outputs(files: Mapping[str, bytes]) -> int:
+    return sum(name.startswith("outputs/") for name in files)
 
 
-def _decided(record: RunRecord) -> dict[str, Any]:
-    if record.outcome not in COUNTED:
-        return {}
-    scores = score(record, Options())
-    gate = record.structural.gate_passed if record.structural else None
-    return {"passed": scores.passed, "total": scores.total, "gate": gate}
-
-
-def _was_executed(outcome: Outcome, collected: Collected) -> bool:
-    if outcome in _PERHAPS:
-        return "transcript.md" in collected.files
-    return outcome not in _NOT_EXECUTED
+def _reason(record: RunRecord) -> str | None:
+    return None if record.reason is None else kept_text(record.reason)
 
 
 def _finding(message: str, code: str) -> Finding:

@@ -1,5 +1,6 @@
 """A workspace as run records: what cannot be read is an outcome of its run, never a run less."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -120,7 +121,7 @@ class Workspace:
             outcome=outcome,
             reason=reason,
             tokens=_tokens(kept, timing, grading),
-            cost_usd=kept.cost_usd,
+            cost_usd=finite(kept.cost_usd),
             skill_used=kept.skill_used,
             simulated=kept.simulated,
             paths=self._paths(run),
@@ -142,6 +143,11 @@ class Workspace:
     def _paths(self, run: RunPlace) -> Mapping[str, str]:
         """Where people find the run, relative to the folder."""
         return {"folder": str(run.path.relative_to(self.folder.root))}
+
+
+def finite(value: float | None) -> float | None:
+    """A figure that JSON can write; None for NaN and the infinities, which some files hold."""
+    return value if value is None or math.isfinite(value) else None
 
 
 def _tokens(kept: RunFile, timing: Timing | None, grading: Grading | None) -> Tokens | None:

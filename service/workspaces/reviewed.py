@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from service.errors import BadInput
 from service.storage.rows import GivenReview
 from service.workspaces.reading import Workspace
+from service.workspaces.run_facts import kept_text
 
 FILE = "feedback.json"
 SOMEBODY = "imported"  # the viewer writes no author
@@ -53,7 +54,7 @@ def _said(entries: list[JsonValue]) -> Iterator[Said]:
         # The viewer sends an empty text for every run that nobody said anything about.
         if isinstance(run_id, str) and isinstance(feedback, str) and feedback.strip():
             who = author if isinstance(author, str) and author.strip() else SOMEBODY
-            yield Said(run_id, GivenReview(_text(who)[:_MOST_AUTHOR_CHARS], _text(feedback), _moment(entry)))
+            yield Said(run_id, GivenReview(kept_text(who)[:_MOST_AUTHOR_CHARS], kept_text(feedback), _moment(entry)))
 
 
 def _moment(entry: dict[str, JsonValue]) -> float | None:
@@ -61,8 +62,3 @@ def _moment(entry: dict[str, JsonValue]) -> float | None:
         return datetime.fromisoformat(str(entry.get("timestamp"))).timestamp()
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def _text(text: str) -> str:
-    """A text that every database keeps."""
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

@@ -258,7 +258,7 @@ def test_a_link_is_left_out_and_said(parts: Parts, tmp_path: Path) -> None:
                 (root / "eval-1" / "with_skill" / "outputs" / "notes.md").unlink(),
                 (root / "eval-1" / "with_skill" / "outputs").rmdir(),
             ],
-            "1 of 4 runs have neither outputs/ nor transcript.md: 1/with_skill/run-1",
+            "1 of 4 runs have neither outputs/ nor transcript.md: eval-1/with_skill",
         ),
     ],
 )
@@ -324,6 +324,27 @@ def test_a_retry_grades_what_was_given_and_executes_nothing(parts: Parts, tmp_pa
     assert parts.desk.retry(accepted.batch_id, "default") == 1
     again = [run for run in runs(parts, accepted) if run.stage is not Stage.SETTLED]
     assert [(run.run_number, run.entry) for run in again] == [(1, Stage.CHECK)]
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_what_no_database_keeps_is_made_keepable(database: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    url = request.getfixturevalue("postgres_url") if database == "postgresql" else None
+    parts = make_parts(tmp_path, url)
+    root = graded_workspace(tmp_path / "w")
+    odd = root / "iteration-1" / "eval-1-case" / "with_skill" / "run-1"
+    put(odd / "run.json", '{"outcome": "timeout", "reason": "a\\u0000b", "cost_usd": Infinity}')
+    said = [{"run_id": "eval-1-case-with_skill-run-2", "feedback": "a\0b\ud800", "author": "\0"}]
+    put(root / "iteration-1" / "feedback.json", {"reviews": said})
+
+    accepted = take(parts, root)
+
+    found = runs(parts, accepted)[0]
+    assert (found.outcome, found.error) == (Outcome.TIMEOUT, "a\ufffdb")
+    assert found.facts is not None and found.facts["cost_usd"] is None
+    (review,) = parts.reviews.document(accepted.batch_id, is_ended=True)["reviews"]
+    assert review["feedback"] == "a\ufffdb?"
+    finished(parts, accepted)
+    parts.store.close()
 
 
 def test_metadata_can_name_a_case_whose_folder_does_not(parts: Parts, tmp_path: Path) -> None:
