@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.connection import BatchId, Data, Desk, Server, open_desk
+from cli.connection import open_desk
+from cli.desk import Desk
+from cli.options import AsJson, BatchId, Data, Server
 from schemas.states import BatchState, Outcome
 from service.errors import BadInput
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
 _RESULTS = {"benchmark": "benchmark.json", "benchmark.md": "benchmark.md", "feedback": "eval_feedback_aggregate.json"}
 
 

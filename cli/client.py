@@ -19,62 +19,43 @@ import tarfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, Unpack
 from urllib.parse import quote
 
 import httpx2
 
+from cli.desk import Desk, Json, SubmitOptions, suite_bytes
 from service.errors import AssayError, BadInput, Conflict, NotFound, Unavailable
 
 # What nobody wants to send: neither the agent nor the suite needs it.
 _LEFT_OUT = frozenset({".git", "__pycache__", "node_modules", ".venv", ".assay", ".DS_Store"})
 _PATIENCE_SECONDS = 60.0
-FILES = ("benchmark", "benchmark.md", "feedback", "report", "export.zip", "junit", "reviews", "regrade")
-Json = dict[str, Any]
 
 
-class Client:
-    """Talks to one API with one token; use it as a context manager, or call close()."""
+class Client(Desk):
+    """Talks to one API with one token."""
 
     def __init__(self, server: str, token: str | None = None, timeout_seconds: float = 60.0) -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.server = server.rstrip("/")
         self._http = httpx2.Client(base_url=self.server, headers=headers, timeout=timeout_seconds)
 
-    def __enter__(self) -> "Client":
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         """Close all connections."""
         self._http.close()
 
-    def submit(
-        self,
-        skill: str | Path,
-        evals: Path | None = None,
-        settings: Mapping[str, Any] | None = None,
-        against: str | None = None,
-        idempotency_key: str | None = None,
-        dry_run: bool = False,
-        priority: int = 0,
-    ) -> Json:
+    def submit(self, skill: str | Path, **options: Unpack[SubmitOptions]) -> Json:
         """Submit a batch for the skill in a folder or archive; the same key and content give the same batch."""
-        options: Json = {"settings": dict(settings or {}), "priority": priority}
-        if against is not None:
-            options["against"] = against
+        said: Json = {"settings": dict(options.get("settings") or {}), "priority": options.get("priority", 0)}
+        said |= _given(against=options.get("against"))
         name, archive = packed(Path(skill))
         files: dict[str, Any] = {"skill": (name, archive, "application/octet-stream")}
-        if evals is not None:
-            files["evals"] = (evals.name, _read(evals), "application/json")
-        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
-        sent = {"data": {"options": json.dumps(options)}, "files": files, "headers": headers}
-        return self._json("POST", "/v1/batches", params={"dry_run": str(dry_run).lower()}, **sent)
+        if (evals := suite_bytes(options.get("evals"))) is not None:
+            files["evals"] = ("evals.json", evals, "application/json")
+        headers = _given(**{"Idempotency-Key": options.get("idempotency_key")})
+        sent = {"data": {"options": json.dumps(said)}, "files": files, "headers": headers}
+        asked = {"dry_run": str(options.get("dry_run", False)).lower()}
+        return self._json("POST", "/v1/batches", params=asked, **sent)
 
     def submit_known(self, skill: str, version: str | None = None, suite: Json | None = None, **options: Any) -> Json:
         """Submit a batch for a skill that was uploaded before."""
@@ -160,7 +141,8 @@ class Client:
 
     def regrade(self, batch_id: str, evals: Path | None = None, settings: Mapping[str, Any] | None = None) -> Json:
         """Grade the artifacts of a batch that has ended anew, as a new batch; `save(…, "regrade", …)` compares them."""
-        files = {"evals": (evals.name, _read(evals), "application/json")} if evals else {}
+        suite = suite_bytes(evals)
+        files = {"evals": ("evals.json", suite, "application/json")} if suite is not None else {}
         options = ("options", (None, json.dumps({"settings": dict(settings or {})})))
         return self._json("POST", f"/v1/batches/{batch_id}/regrade", files=[options, *files.items()])
 

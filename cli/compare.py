@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.connection import Data, Desk, Server, open_desk
+from cli.connection import open_desk
+from cli.desk import Desk
+from cli.options import AsJson, Data, Server
 from schemas.states import ComparisonState
 from service.documents import to_json
 from service.errors import BadInput, Unavailable
@@ -34,7 +36,7 @@ def compare(
     analysis: Annotated[bool, typer.Option(help="Also say why the winner won.")] = True,
     max_cost_usd: Annotated[float | None, typer.Option(min=0.0, help="What the comparison may cost.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write the files here.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
+    as_json: AsJson = False,
     server: Server = None,
     data: Data = None,
 ) -> None:

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from cli.given import started, wanted
-from cli.run import SIMULATED_JUDGE, carry_out
+from cli.options import SIMULATED_JUDGE
+from cli.run import carry_out
 from cli.simulate import MODEL, simulated
 from service import log
 from service.aggregation.gates import Gates

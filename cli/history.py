@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from cli.connection import Data, Server, open_desk
+from cli.connection import open_desk
+from cli.options import Data, Server
 from service.documents import to_json
 from service.errors import BadInput
 

@@ -3,11 +3,11 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, Unpack
 
 from api.comparison_documents import ComparisonDocument
 from api.documents import AcceptedDocument, BatchDocument, BatchSummary, PreviewDocument, ProgressDocument
+from cli.desk import Desk, Json, SubmitOptions, suite_bytes
 from cli.simulate import MODEL, simulated
 from schemas.kinds import Dialect
 from schemas.states import Outcome
@@ -15,14 +15,13 @@ from service.aggregation.gates import Gates
 from service.bootstrap import Parts
 from service.comparisons import Wanted
 from service.documents import to_json
-from service.errors import BadInput, NotFound
+from service.errors import NotFound
 from service.regrade import RegradeRequest
 from service.settings import Settings
 from service.storage.batches import RETRYABLE
 from service.storage.schema import migrate
 from service.submitting import Submission
 
-Json = dict[str, Any]
 _KEPT = {
     "benchmark": "benchmark.json",
     "benchmark.md": "benchmark.md",
@@ -30,7 +29,7 @@ _KEPT = {
 }
 
 
-class Local:
+class Local(Desk):
     """Acts on the database itself; who runs the batches is `assay serve` or `assay run --resume`."""
 
     def __init__(self, settings: Settings) -> None:
@@ -40,32 +39,22 @@ class Local:
         self._team = settings.team
         migrate(self._parts.store.engine)
 
-    def __enter__(self) -> "Local":
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Close the database."""
         self._parts.store.close()
 
-    def submit(
-        self,
-        skill: str | Path,
-        evals: Path | None = None,
-        settings: Mapping[str, Any] | None = None,
-        against: str | None = None,
-        idempotency_key: str | None = None,
-        dry_run: bool = False,
-        priority: int = 0,
-    ) -> Json:
+    def submit(self, skill: str | Path, **options: Unpack[SubmitOptions]) -> Json:
         """Accept a batch; it runs when workers do."""
-        try:
-            suite = evals.read_bytes() if evals else None
-        except OSError as error:
-            raise BadInput(f"cannot read {evals}: {error.strerror}") from error
-        key = idempotency_key
-        made = Submission(Path(skill), suite, self._team, settings or {}, against, priority, None, key)
-        if dry_run:
+        made = Submission(
+            Path(skill),
+            suite_bytes(options.get("evals")),
+            self._team,
+            options.get("settings") or {},
+            options.get("against"),
+            options.get("priority", 0),
+            idempotency_key=options.get("idempotency_key"),
+        )
+        if options.get("dry_run"):
             return PreviewDocument.of(self._parts.desk.preview(made)).model_dump(mode="json")
         return AcceptedDocument.of(self._parts.desk.submit(made)).model_dump(mode="json")
 
@@ -116,11 +105,7 @@ class Local:
 
     def regrade(self, batch_id: str, evals: Path | None = None, settings: Mapping[str, Any] | None = None) -> Json:
         """Grade the artifacts of a batch anew; the new batch runs when workers do."""
-        try:
-            suite = evals.read_bytes() if evals else None
-        except OSError as error:
-            raise BadInput(f"cannot read {evals}: {error.strerror}") from error
-        request = RegradeRequest(batch_id, self._team, suite, settings or {})
+        request = RegradeRequest(batch_id, self._team, suite_bytes(evals), settings or {})
         accepted = self._parts.desk.start_given(self._parts.regrade.accept(request))
         return AcceptedDocument.of(accepted).model_dump(mode="json")
 

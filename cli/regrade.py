@@ -8,13 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.connection import BatchId, Data, Desk, Server, open_desk
+from cli.connection import open_desk
+from cli.desk import Desk, suite_bytes
 from cli.given import started, wanted
+from cli.options import BatchId, Data, Server
 from cli.regrade_table import regrade_table
 from cli.run import carry_out, decided
 from cli.simulate import MODEL, simulated
 from service import log
-from service.errors import BadInput
 from service.settings import Settings, embedded_settings, load_settings
 
 EXAMPLES = """
@@ -80,7 +81,7 @@ def _here(settings: Settings, old: dict[str, Any], evals: Path | None, said: dic
     from service.regrade import RegradeRequest
 
     log.configure("warning" if settings.log_level == "info" else settings.log_level, settings.log_format)
-    request = RegradeRequest(old["id"], settings.team, _bytes(evals), said)
+    request = RegradeRequest(old["id"], settings.team, suite_bytes(evals), said)
 
     def begin(parts: Any) -> str:
         return started(parts, parts.regrade.accept(request), f"batch {old['id']}")
@@ -94,10 +95,3 @@ def _models(old: dict[str, Any], said: dict[str, Any]) -> list[str | None]:
     """Who judges; a simulated judge, whatever it is called, needs the simulator."""
     judge = said.get("judge_model") or old["settings"]["judge_model"]["value"]
     return [MODEL if judge and judge.startswith(MODEL) else judge]
-
-
-def _bytes(path: Path | None) -> bytes | None:
-    try:
-        return path.read_bytes() if path else None
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}") from error

@@ -11,8 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.desk import suite_bytes
+from cli.options import Against, Baseline, Command, Data, Evals, JudgeModel, Model, Runner, Runs, batch_settings
 from cli.regrade_table import REGRADE, regrade_table
-from cli.simulate import MODEL, simulated
+from cli.simulate import simulated
 from schemas.findings import Level
 from schemas.states import BatchState, Outcome
 from service import log
@@ -23,9 +25,6 @@ from service.aggregation.paired import Verdict
 from service.batches import Status
 from service.errors import BadInput, Unavailable
 from service.settings import Settings, embedded_settings
-
-# A model must not judge its own work, not even a simulated one.
-SIMULATED_JUDGE = "simulated-judge"
 
 LEAST_FREE_BYTES = 256 * 1024
 
@@ -44,16 +43,16 @@ Examples:
 
 def run(
     skill: Annotated[Path, typer.Argument(help="The folder that holds SKILL.md.")],
-    evals: Annotated[Path | None, typer.Option(help="The suite; evals/evals.json of the skill by default.")] = None,
-    runs: Annotated[int | None, typer.Option(min=1, help="Runs per case and configuration.")] = None,
-    baseline: Annotated[bool | None, typer.Option(help="Also run every case without the skill.")] = None,
-    against: Annotated[str | None, typer.Option(help="Compare with this earlier version instead: v0, v1, ...")] = None,
-    runner: Annotated[str | None, typer.Option(help="How cases are executed: command, messages, ...")] = None,
-    command: Annotated[str | None, typer.Option(help="Program of the command runner.")] = None,
-    model: Annotated[str | None, typer.Option(help="Model of the executor.")] = None,
-    judge_model: Annotated[str | None, typer.Option(help="Model of the judge.")] = None,
+    evals: Evals = None,
+    runs: Runs = None,
+    baseline: Baseline = None,
+    against: Against = None,
+    runner: Runner = None,
+    command: Command = None,
+    model: Model = None,
+    judge_model: JudgeModel = None,
     sandbox: Annotated[str | None, typer.Option(help="bwrap, landlock, none or best.")] = None,
-    data: Annotated[Path | None, typer.Option(help="The data folder.")] = None,
+    data: Data = None,
     fail_under: Annotated[float | None, typer.Option(help="gate: the treatment's score must reach this")] = None,
     min_delta: Annotated[float | None, typer.Option(help="gate: the difference must reach this")] = None,
     no_regression: Annotated[bool, typer.Option("--no-regression", help="gate: not worse by the margin")] = False,
@@ -66,17 +65,7 @@ def run(
     """Run a skill's whole suite on this machine: no server, no root. Ctrl-C stops, --resume goes on."""
     settings = embedded_settings(data=data, sandbox=sandbox)
     log.configure("warning" if settings.log_level == "info" else settings.log_level, settings.log_format)
-    said = {
-        "runs_per_eval": runs,
-        "baseline_comparison": baseline,
-        "runner": runner,
-        "command": command,
-        "executor_model": model,
-        "judge_model": judge_model,
-    }
-    if model == MODEL and judge_model is None:
-        said["judge_model"] = SIMULATED_JUDGE
-    given = {name: value for name, value in said.items() if value is not None}
+    given = batch_settings(runs, baseline, runner, command, model, judge_model)
     gates = Gates(fail_under, min_delta, no_regression, require_verdict)
     wanted = Wanted(skill, evals, given, against, resume, as_json, gates, junit, summary)
     with simulated(settings, [model, judge_model], evals or skill / "evals" / "evals.json") as ready:
@@ -157,10 +146,7 @@ def decided(outcomes: dict[str, int]) -> bool:
 def _submit(parts: Any, wanted: Wanted) -> str:
     from service.submitting import Submission
 
-    try:
-        suite = wanted.evals.read_bytes() if wanted.evals else None
-    except OSError as error:
-        raise BadInput(f"cannot read {wanted.evals}: {error.strerror}") from error
+    suite = suite_bytes(wanted.evals)
     submission = Submission(wanted.skill, suite, parts.settings.team, wanted.settings, wanted.against)
     accepted = parts.desk.submit(submission)
     for finding in accepted.findings:

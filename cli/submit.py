@@ -6,7 +6,21 @@ from typing import Annotated
 
 import typer
 
-from cli.connection import Data, Server, open_desk
+from cli.connection import open_desk
+from cli.options import (
+    Against,
+    AsJson,
+    Baseline,
+    Command,
+    Data,
+    Evals,
+    JudgeModel,
+    Model,
+    Runner,
+    Runs,
+    Server,
+    batch_settings,
+)
 
 EXAMPLES = """
 Examples:
@@ -19,33 +33,33 @@ Examples:
 
 def submit(
     skill: Annotated[Path, typer.Argument(help="The folder that holds SKILL.md, or with --server an archive of it.")],
-    evals: Annotated[Path | None, typer.Option(help="The suite; evals/evals.json of the skill by default.")] = None,
-    runs: Annotated[int | None, typer.Option(min=1, help="Runs per case and configuration.")] = None,
-    baseline: Annotated[bool | None, typer.Option(help="Also run every case without the skill.")] = None,
-    against: Annotated[str | None, typer.Option(help="Compare with this earlier version instead: v0, v1, ...")] = None,
-    runner: Annotated[str | None, typer.Option(help="How cases are executed: command, messages, ...")] = None,
-    command: Annotated[str | None, typer.Option(help="Program of the command runner.")] = None,
-    model: Annotated[str | None, typer.Option(help="Model of the executor.")] = None,
-    judge_model: Annotated[str | None, typer.Option(help="Model of the judge.")] = None,
+    evals: Evals = None,
+    runs: Runs = None,
+    baseline: Baseline = None,
+    against: Against = None,
+    runner: Runner = None,
+    command: Command = None,
+    model: Model = None,
+    judge_model: JudgeModel = None,
     priority: Annotated[int, typer.Option(help="Higher goes first inside the team.")] = 0,
     key: Annotated[str | None, typer.Option(help="The same key and content give the same batch.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would find and take.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
+    as_json: AsJson = False,
     server: Server = None,
     data: Data = None,
 ) -> None:
     """Submit a batch to a server, or to the data folder; prints its id."""
-    said = {
-        "runs_per_eval": runs,
-        "baseline_comparison": baseline,
-        "runner": runner,
-        "command": command,
-        "executor_model": model,
-        "judge_model": judge_model,
-    }
-    settings = {name: value for name, value in said.items() if value is not None}
+    settings = batch_settings(runs, baseline, runner, command, model, judge_model)
     with open_desk(server, data) as desk:
-        answer = desk.submit(skill, evals, settings, against, key, dry_run, priority)
+        answer = desk.submit(
+            skill,
+            evals=evals,
+            settings=settings,
+            against=against,
+            idempotency_key=key,
+            priority=priority,
+            dry_run=dry_run,
+        )
     if as_json:
         print(json.dumps(answer, indent=2))
         return

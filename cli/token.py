@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.connection import Data
+from cli.options import Data
 from service.settings import embedded_settings, load_settings
 
 if TYPE_CHECKING:

@@ -1,0 +1,45 @@
+"""Options that several commands share, each worded once."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.simulate import MODEL
+
+# A model must not judge its own work, not even a simulated one.
+SIMULATED_JUDGE = "simulated-judge"
+
+Server = Annotated[str | None, typer.Option("--server", metavar="URL", help="The API; else the data folder.")]
+Data = Annotated[Path | None, typer.Option("--data", help="The data folder, without a server.")]
+BatchId = Annotated[str, typer.Argument(metavar="BATCH", help="The id of a batch.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
+
+Evals = Annotated[Path | None, typer.Option(help="The suite; evals/evals.json of the skill by default.")]
+Runs = Annotated[int | None, typer.Option(min=1, help="Runs per case and configuration.")]
+Baseline = Annotated[bool | None, typer.Option(help="Also run every case without the skill.")]
+Against = Annotated[str | None, typer.Option(help="Compare with this earlier version instead: v0, v1, ...")]
+Runner = Annotated[str | None, typer.Option(help="How cases are executed: command, messages, ...")]
+Command = Annotated[str | None, typer.Option(help="Program of the command runner.")]
+Model = Annotated[str | None, typer.Option(help="Model of the executor.")]
+JudgeModel = Annotated[str | None, typer.Option(help="Model of the judge.")]
+
+
+def batch_settings(
+    runs: int | None,
+    baseline: bool | None,
+    runner: str | None,
+    command: str | None,
+    model: str | None,
+    judge_model: str | None,
+) -> dict[str, Any]:
+    """The settings of a batch that were said; whatever was not is for the suite and the installation to say."""
+    said = {
+        "runs_per_eval": runs,
+        "baseline_comparison": baseline,
+        "runner": runner,
+        "command": command,
+        "executor_model": model,
+        "judge_model": judge_model or (SIMULATED_JUDGE if model == MODEL else None),
+    }
+    return {name: value for name, value in said.items() if value is not None}
