@@ -27,6 +27,7 @@ from api.documents import (
     BatchDocument,
     BatchPage,
     BatchSummary,
+    GatesDocument,
     Name,
     PreviewDocument,
     Retried,
@@ -34,7 +35,7 @@ from api.documents import (
     SubmitBody,
     SubmitOptions,
 )
-from api.downloads import PAGE_POLICY, built
+from api.downloads import PAGE_POLICY, STRICT_POLICY, built
 from api.errors import TooLarge, TooMany
 from api.watching import Hub
 from schemas.states import BatchState
@@ -291,24 +292,29 @@ def retry(parts: PartsHere, caller: Submitter, batch_id: BatchId, body: RetryBod
     responses=file_answer("application/json", {"metadata": {}, "runs": []}),
 )
 def benchmark(parts: PartsHere, caller: Reader, batch_id: BatchId) -> Response:
-    """benchmark.json of a batch that has ended."""
-    return Response(parts.desk.aggregate_file(batch_id, caller.team, "benchmark.json"), media_type="application/json")
+    """benchmark.json; of a batch that still runs an interim one."""
+    return _file(parts, caller, batch_id, "benchmark.json", "application/json")
 
 
 @router.get("/{batch_id}/benchmark.md", response_class=Response, responses=file_answer("text/plain", "# csv-summary"))
 def benchmark_page(parts: PartsHere, caller: Reader, batch_id: BatchId) -> Response:
-    """benchmark.md of a batch that has ended."""
-    data = parts.desk.aggregate_file(batch_id, caller.team, "benchmark.md")
-    return Response(data, media_type="text/plain; charset=utf-8")
+    """benchmark.md; of a batch that still runs an interim one."""
+    return _file(parts, caller, batch_id, "benchmark.md", "text/plain; charset=utf-8")
 
 
 @router.get(
     "/{batch_id}/feedback", response_class=Response, responses=file_answer("application/json", {"suggestions": []})
 )
 def feedback(parts: PartsHere, caller: Reader, batch_id: BatchId) -> Response:
-    """eval_feedback_aggregate.json: what the judges say about the suite."""
-    data = parts.desk.aggregate_file(batch_id, caller.team, "eval_feedback_aggregate.json")
-    return Response(data, media_type="application/json")
+    """eval_feedback_aggregate.json: what the judges say about the suite, so far."""
+    return _file(parts, caller, batch_id, "eval_feedback_aggregate.json", "application/json")
+
+
+def _file(
+    parts: PartsHere, caller: Reader, batch_id: str, name: str, media_type: str, policy: str = STRICT_POLICY
+) -> Response:
+    """A file of the aggregate, kept or built."""
+    return built(lambda out: parts.results.file(batch_id, caller.team, name, out), media_type, name, policy)
 
 
 @router.get(
@@ -326,13 +332,7 @@ def reviews(parts: PartsHere, caller: Reader, batch_id: BatchId) -> Response:
 @router.get("/{batch_id}/report", response_class=Response, responses=file_answer("text/html", "<!doctype html>"))
 def report(parts: PartsHere, caller: Reader, batch_id: BatchId) -> Response:
     """The page about a batch; one that still runs gives an interim page."""
-    parts.desk.status(batch_id, caller.team)
-    return built(
-        lambda out: parts.results.report(batch_id, caller.team, out),
-        "text/html; charset=utf-8",
-        "report.html",
-        PAGE_POLICY,
-    )
+    return _file(parts, caller, batch_id, "report.html", "text/html; charset=utf-8", PAGE_POLICY)
 
 
 @router.get("/{batch_id}/export.zip", response_class=Response, responses=file_answer("application/zip", "(zip)"))
@@ -341,16 +341,26 @@ def export(parts: PartsHere, caller: Reader, batch_id: BatchId) -> Response:
     return built(lambda out: parts.results.export(batch_id, caller.team, out), "application/zip", f"{batch_id}.zip")
 
 
-@router.get("/{batch_id}/junit", response_class=Response, responses=file_answer("application/xml", "<testsuites/>"))
-def junit(
-    parts: PartsHere,
-    caller: Reader,
-    batch_id: BatchId,
+def asked_gates(
     fail_under: Annotated[float | None, Query(ge=0, le=5, description="Gate: the treatment's score.")] = None,
     min_delta: Annotated[float | None, Query(ge=-5, le=5, description="Gate: the difference.")] = None,
     no_regression: Annotated[bool, Query(description="Gate: not worse by the margin.")] = False,
     require_verdict: Annotated[Verdict | None, Query(description="Gate: the verdict must be this.")] = None,
-) -> Response:
+) -> Gates:
+    """The gates that a request names."""
+    return Gates(fail_under, min_delta, no_regression, require_verdict)
+
+
+AskedGates = Annotated[Gates, Depends(asked_gates)]
+
+
+@router.get("/{batch_id}/gates")
+def gates(parts: PartsHere, caller: Reader, batch_id: BatchId, asked: AskedGates) -> GatesDocument:
+    """What the gates say of a batch, with the exit code for CI; undecided while it runs."""
+    return GatesDocument.of(parts.results.gates(batch_id, caller.team, asked))
+
+
+@router.get("/{batch_id}/junit", response_class=Response, responses=file_answer("application/xml", "<testsuites/>"))
+def junit(parts: PartsHere, caller: Reader, batch_id: BatchId, asked: AskedGates) -> Response:
     """Gates and cases as JUnit XML, for CI."""
-    gates = Gates(fail_under, min_delta, no_regression, require_verdict)
-    return built(lambda out: parts.results.junit(batch_id, caller.team, gates, out), "application/xml", "junit.xml")
+    return built(lambda out: parts.results.junit(batch_id, caller.team, asked, out), "application/xml", "junit.xml")

@@ -7,7 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from schemas.findings import Finding, Level
 from schemas.states import BatchState, Outcome, Role, Stage
+from service.aggregation.gates import GateState
 from service.batches import Status
+from service.results import Gated
 from service.storage.rows import BatchRow, Blob, RunRow, SkillVersionRow
 from service.storage.views import BatchLine
 from service.submitting import Accepted, Preview
@@ -352,6 +354,37 @@ class Retried(BaseModel):
     model_config = _example(runs=3)
 
     runs: int
+
+
+class GateDocument(BaseModel):
+    """One gate, decided or not."""
+
+    name: str
+    state: GateState
+    sentence: str = Field(description="Its numbers in words.")
+
+
+class GatesDocument(BaseModel):
+    """What gates say of a batch."""
+
+    model_config = _example(
+        results=[{"name": "--fail-under 0.8", "state": "passed", "sentence": "overall score is 0.910 over 5 cases"}],
+        exit_code=0,
+        is_interim=False,
+        summary="### csv-summary: helps",
+    )
+
+    results: list[GateDocument]
+    exit_code: int = Field(description="0 every gate passed, 1 one failed, 2 none failed but one is undecided.")
+    is_interim: bool = Field(description="Whether runs are still open; then every gate is undecided.")
+    summary: str = Field(description="Markdown for a pull request.")
+
+    @classmethod
+    def of(cls, gated: Gated) -> "GatesDocument":
+        """As the service says it."""
+        results = [GateDocument(name=one.name, state=one.state, sentence=one.sentence) for one in gated.report.results]
+        code = gated.report.exit_code
+        return cls(results=results, exit_code=code, is_interim=gated.is_interim, summary=gated.summary)
 
 
 class RunDocument(BaseModel):

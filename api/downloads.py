@@ -25,7 +25,7 @@ _SHOWN = {
     ".gif": "image/gif",
     ".webp": "image/webp",
 }
-_STRICT_POLICY = "default-src 'none'; frame-ancestors 'none'; sandbox"
+STRICT_POLICY = "default-src 'none'; frame-ancestors 'none'; sandbox"
 # Our own report: its style and pictures are inside, and nothing in it runs.
 PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
@@ -39,7 +39,7 @@ def content(request: Request, data: bytes, name: str, sha256: str) -> Response:
     headers = {
         "ETag": f'"{sha256}"',
         "Accept-Ranges": "bytes",
-        "Content-Security-Policy": _STRICT_POLICY,
+        "Content-Security-Policy": STRICT_POLICY,
         "Content-Disposition": disposition(name, is_shown=media_type is not None),
     }
     if request.headers.get("if-none-match") == headers["ETag"]:
@@ -74,7 +74,7 @@ def disposition(name: str, is_shown: bool) -> str:
     return f"{'inline' if is_shown else 'attachment'}; filename=\"{plain}\"; filename*=UTF-8''{encoded}"
 
 
-def built(build: Callable[[IO[bytes]], None], media_type: str, name: str, policy: str = _STRICT_POLICY) -> Response:
+def built(build: Callable[[IO[bytes]], None], media_type: str, name: str, policy: str = STRICT_POLICY) -> Response:
     """A file that is made for this request, on disk once it is large."""
     file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES)  # noqa: SIM115  closed when it was sent
     try:

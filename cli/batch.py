@@ -1,18 +1,27 @@
 """`assay status|watch|cancel|pause|resume|retry|results|export|report`: what becomes of batches."""
 
 import json
+import tempfile
+import zipfile
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from cli.connection import open_desk
-from cli.desk import Desk
+from cli.desk import Desk, Json, written
+from cli.gating import Asked, FailUnder, Junit, MinDelta, NoRegression, RequireVerdict, Summary, judge, tell
 from cli.options import AsJson, BatchId, Data, Server
 from schemas.states import BatchState, Outcome
+from service.aggregation.gates import Gates
 from service.errors import BadInput
 
-_RESULTS = {"benchmark": "benchmark.json", "benchmark.md": "benchmark.md", "feedback": "eval_feedback_aggregate.json"}
+_RESULTS = {
+    "benchmark": "benchmark.json",
+    "benchmark.md": "benchmark.md",
+    "feedback": "eval_feedback_aggregate.json",
+    "report": "report.html",
+}
 
 
 def status(
@@ -112,30 +121,82 @@ def retry(
 def results(
     batch: BatchId,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write the files here.")] = None,
+    fail_under: FailUnder = None,
+    min_delta: MinDelta = None,
+    no_regression: NoRegression = False,
+    require_verdict: RequireVerdict = None,
+    junit: Junit = None,
+    summary: Summary = None,
     server: Server = None,
     data: Data = None,
 ) -> None:
-    """Print benchmark.md of a batch that has ended, or write all files of its aggregate into a folder."""
+    """Print what a batch comes to, or write the files of its aggregate into a folder; gates give the exit code."""
+    asked = Asked(Gates(fail_under, min_delta, no_regression, require_verdict), junit, summary)
     with open_desk(server, data) as desk:
+        _warn_if_interim(desk.batch(batch))
         if output is None:
-            desk.save(batch, "benchmark.md", typer.get_binary_stream("stdout"))
-            return
-        output.mkdir(parents=True, exist_ok=True)
-        for what, name in _RESULTS.items():
-            _save(desk, batch, what, output / name)
+            _print(desk, batch)
+        else:
+            _save_all(desk, batch, output)
+        if asked.is_anything:
+            gated = judge(desk, batch, asked)
+            tell(gated)
+            raise typer.Exit(gated["exit_code"])
+
+
+def _warn_if_interim(found: Json) -> None:
+    if found["state"] not in ("finished", "cancelled"):
+        progress = found["progress"]
+        done = f"{progress['settled']} of {progress['total']} runs are settled"
+        typer.echo(f"interim: batch {found['id']} is {found['state']}, {done}", err=True)
+
+
+def _print(desk: Desk, batch: str) -> None:
+    out = typer.get_binary_stream("stdout")
+    desk.save(batch, "benchmark.md", out)
+    out.flush()
+
+
+def _save_all(desk: Desk, batch: str, folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"{folder} cannot be made: {error.strerror or error}") from error
+    for what, name in _RESULTS.items():
+        _save(desk, batch, what, folder / name)
 
 
 def export(
     batch: BatchId,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="BATCH.zip if not said.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="PATH", help="A folder, or FILE.zip; BATCH.zip if not said."),
     ] = None,
     server: Server = None,
     data: Data = None,
 ) -> None:
-    """Write a batch as a zipped skill-creator workspace."""
+    """Write a batch as a skill-creator workspace, as a folder or zipped."""
+    target = output or Path(f"{batch}.zip")
     with open_desk(server, data) as desk:
-        _save(desk, batch, "export.zip", output or Path(f"{batch}.zip"))
+        if target.suffix == ".zip":
+            _save(desk, batch, "export.zip", target)
+        else:
+            _unpack(desk, batch, target)
+
+
+def _unpack(desk: Desk, batch: str, folder: Path) -> None:
+    """Into a folder; an iteration that is there already is not written over."""
+    with tempfile.TemporaryFile() as file:
+        desk.save(batch, "export.zip", file)
+        with zipfile.ZipFile(file) as archive:
+            iteration = archive.namelist()[0].partition("/")[0]
+            if (folder / iteration).exists():
+                raise BadInput(f"{folder / iteration} is there already; choose another folder or remove it")
+            try:
+                archive.extractall(folder)
+            except OSError as error:
+                raise BadInput(f"{folder} cannot be written: {error.strerror or error}") from error
+    print(f"wrote {folder / iteration}")
 
 
 def report(
@@ -146,20 +207,13 @@ def report(
     server: Server = None,
     data: Data = None,
 ) -> None:
-    """Write the page about a batch: verdict, cases, costs, items and runs."""
+    """Write the page about a batch: verdict, cases, costs, items and runs; interim while it runs."""
     with open_desk(server, data) as desk:
+        _warn_if_interim(desk.batch(batch))
         _save(desk, batch, "report", output)
 
 
 def _save(desk: Desk, batch: str, what: str, path: Path) -> None:
-    """Written aside first: a refusal leaves no empty file behind."""
-    aside = path.with_name(f"{path.name}.part")
-    try:
-        with aside.open("wb") as out:
-            desk.save(batch, what, out)
-        aside.replace(path)
-    except OSError as error:
-        raise BadInput(f"{path} cannot be written: {error.strerror or error}") from error
-    finally:
-        aside.unlink(missing_ok=True)
+    with written(path) as out:
+        desk.save(batch, what, out)
     print(f"wrote {path}")

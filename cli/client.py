@@ -18,6 +18,7 @@ import json
 import tarfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any, Unpack
 from urllib.parse import quote
@@ -25,6 +26,7 @@ from urllib.parse import quote
 import httpx2
 
 from cli.desk import Desk, Json, SubmitOptions, suite_bytes
+from service.aggregation.gates import Gates
 from service.errors import AssayError, BadInput, Conflict, NotFound, Unavailable
 
 # What nobody wants to send: neither the agent nor the suite needs it.
@@ -147,7 +149,7 @@ class Client(Desk):
         return self._json("POST", f"/v1/batches/{batch_id}/regrade", files=[options, *files.items()])
 
     def benchmark(self, batch_id: str) -> Json:
-        """benchmark.json of a batch that has ended."""
+        """benchmark.json; of a batch that still runs an interim one."""
         return self._json("GET", f"/v1/batches/{batch_id}/benchmark")
 
     def feedback(self, batch_id: str) -> Json:
@@ -158,10 +160,15 @@ class Client(Desk):
         """Say something about a run."""
         return self._json("PUT", f"/v1/runs/{run_id}/reviews", json={"author": author, "feedback": feedback})
 
-    def save(self, batch_id: str, what: str, out: IO[bytes]) -> None:
+    def gates(self, batch_id: str, gates: Gates) -> Json:
+        """What gates say of a batch."""
+        return self._json("GET", f"/v1/batches/{batch_id}/gates", params=_asked(gates))
+
+    def save(self, batch_id: str, what: str, out: IO[bytes], gates: Gates | None = None) -> None:
         """Write one of FILES of a batch into an open file, a piece at a time."""
+        asked = _asked(gates) if gates else {}
         try:
-            with self._http.stream("GET", f"/v1/batches/{batch_id}/{what}") as answer:
+            with self._http.stream("GET", f"/v1/batches/{batch_id}/{what}", params=asked) as answer:
                 if answer.status_code >= 400:
                     answer.read()
                     raise error_of(answer)
@@ -215,6 +222,11 @@ class Client(Desk):
 
 def _given(**asked: Any) -> Json:
     return {name: value for name, value in asked.items() if value is not None}
+
+
+def _asked(gates: Gates) -> Json:
+    """Gates as the words of a request."""
+    return {name: value for name, value in asdict(gates).items() if value not in (None, False)}
 
 
 def error_of(answer: httpx2.Response) -> AssayError:

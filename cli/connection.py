@@ -18,9 +18,9 @@ def open_desk(server: str | None, data: Path | None) -> Desk:
 
         token = settings.token.get_secret_value() if settings.token else filed.get("token")
         return Client(address, token)
-    from cli.local import Local
+    from cli.local import open_local
 
-    return Local(settings if settings.database_url else embedded_settings(data=data))
+    return open_local(settings if settings.database_url else embedded_settings(data=data))
 
 
 def _filed(settings: Settings) -> dict[str, str]:

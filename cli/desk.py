@@ -1,10 +1,12 @@
 """What commands ask, whoever answers: a server (`cli.client`) or the data folder of this machine (`cli.local`)."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol, Self, TypedDict, Unpack
 
+from service.aggregation.gates import Gates
 from service.errors import BadInput
 
 Json = dict[str, Any]
@@ -25,6 +27,8 @@ class SubmitOptions(TypedDict, total=False):
 
 class Desk(Protocol):
     """Answers are plain dicts as the API's description has them; use it as a context manager, or call close()."""
+
+    is_only_a_queue: bool = False  # whether nobody works on what is submitted before workers are started
 
     def __enter__(self) -> Self:
         return self
@@ -64,8 +68,11 @@ class Desk(Protocol):
     def regrade(self, batch_id: str, evals: Path | None = None, settings: Mapping[str, Any] | None = None) -> Json:
         """Grade the artifacts of a batch that has ended anew, as a new batch."""
 
-    def save(self, batch_id: str, what: str, out: IO[bytes]) -> None:
-        """Write one of FILES of a batch into an open file, a piece at a time."""
+    def gates(self, batch_id: str, gates: Gates) -> Json:
+        """What gates say of a batch: results, exit_code, is_interim, and a summary for a reviewer."""
+
+    def save(self, batch_id: str, what: str, out: IO[bytes], gates: Gates | None = None) -> None:
+        """Write one of FILES of a batch into an open file, a piece at a time; gates belong to junit."""
 
     def compare(self, wanted: Mapping[str, Any]) -> Json:
         """Submit a comparison; `wanted` is CompareBody of the API's description."""
@@ -89,3 +96,17 @@ def suite_bytes(evals: Path | None) -> bytes | None:
         return evals.read_bytes() if evals else None
     except OSError as error:
         raise BadInput(f"cannot read {evals}: {error.strerror}") from error
+
+
+@contextmanager
+def written(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write, aside first: what goes wrong leaves no half of it behind."""
+    aside = path.with_name(f"{path.name}.part")
+    try:
+        with aside.open("wb") as out:
+            yield out
+        aside.replace(path)
+    except OSError as error:
+        raise BadInput(f"{path} cannot be written: {error.strerror or error}") from error
+    finally:
+        aside.unlink(missing_ok=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cli.aggregate import printable
+from cli.gating import Asked
 from cli.run import Wanted
 from schemas.findings import Level
 from service.aggregation.gates import Gates
@@ -23,12 +24,6 @@ def started(parts: Any, accepted: Any, what: str) -> str:
     return str(parts.desk.start_given(accepted).batch_id)
 
 
-def wanted(
-    folder: Path,
-    as_json: bool,
-    gates: Gates = Gates(),
-    junit: Path | None = None,
-    summary: Path | None = None,
-) -> Wanted:
+def wanted(folder: Path, as_json: bool, asked: Asked = Asked(Gates())) -> Wanted:
     """What is to be told of a batch that was not submitted by `assay run`."""
-    return Wanted(folder, None, {}, None, False, as_json, gates, junit, summary)
+    return Wanted(folder, None, {}, None, False, as_json, asked)

@@ -5,13 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.gating import Asked, FailUnder, Junit, MinDelta, NoRegression, RequireVerdict, Summary
 from cli.given import started, wanted
 from cli.options import SIMULATED_JUDGE
 from cli.run import carry_out
 from cli.simulate import MODEL, simulated
 from service import log
 from service.aggregation.gates import Gates
-from service.aggregation.paired import Verdict
 from service.settings import embedded_settings
 
 EXAMPLES = """
@@ -41,12 +41,12 @@ def grade(
         None
     ),
     data: Annotated[Path | None, typer.Option(help="The data folder.")] = None,
-    fail_under: Annotated[float | None, typer.Option(help="gate: the treatment's score must reach this")] = None,
-    min_delta: Annotated[float | None, typer.Option(help="gate: the difference must reach this")] = None,
-    no_regression: Annotated[bool, typer.Option("--no-regression", help="gate: not worse by the margin")] = False,
-    require_verdict: Annotated[Verdict | None, typer.Option(help="gate: the verdict must be this")] = None,
-    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="write gates and cases as JUnit XML")] = None,
-    summary: Annotated[Path | None, typer.Option(metavar="FILE", help="write a summary for a pull request")] = None,
+    fail_under: FailUnder = None,
+    min_delta: MinDelta = None,
+    no_regression: NoRegression = False,
+    require_verdict: RequireVerdict = None,
+    junit: Junit = None,
+    summary: Summary = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one final JSON object.")] = False,
 ) -> None:
     """Check and judge runs that something else executed; nothing is executed. Exit code 3: it cannot be used."""
@@ -69,8 +69,8 @@ def grade(
     def begin(parts: Any) -> str:
         return started(parts, parts.take_in.grade(request), str(workspace))
 
-    gates = Gates(fail_under, min_delta, no_regression, require_verdict)
-    asked = wanted(workspace, as_json, gates, junit, summary)
+    gates = Asked(Gates(fail_under, min_delta, no_regression, require_verdict), junit, summary)
+    asked = wanted(workspace, as_json, gates)
     script = evals or (skill / "evals" / "evals.json" if skill else None)
     with simulated(settings, [model, judge_model], script) as ready:
         code = carry_out(ready, asked, begin, f"assay serve --data {settings.data}")

@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import IO, Any, Unpack
 
 from api.comparison_documents import ComparisonDocument
-from api.documents import AcceptedDocument, BatchDocument, BatchSummary, PreviewDocument, ProgressDocument
+from api.documents import (
+    AcceptedDocument,
+    BatchDocument,
+    BatchSummary,
+    GatesDocument,
+    PreviewDocument,
+    ProgressDocument,
+)
 from cli.desk import Desk, Json, SubmitOptions, suite_bytes
 from cli.simulate import MODEL, simulated
 from schemas.kinds import Dialect
@@ -26,18 +33,17 @@ _KEPT = {
     "benchmark": "benchmark.json",
     "benchmark.md": "benchmark.md",
     "feedback": "eval_feedback_aggregate.json",
+    "report": "report.html",
 }
 
 
 class Local(Desk):
     """Acts on the database itself; who runs the batches is `assay serve` or `assay run --resume`."""
 
-    def __init__(self, settings: Settings) -> None:
-        if settings.database_url is None and not (settings.data / "assay.db").exists():
-            raise NotFound(f"{settings.data} is no data folder yet; name one with --data, or a server with --server")
-        self._parts = Parts(settings)
-        self._team = settings.team
-        migrate(self._parts.store.engine)
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._team = parts.settings.team
+        self.is_only_a_queue = parts.settings.is_embedded
 
     def close(self) -> None:
         """Close the database."""
@@ -109,18 +115,21 @@ class Local(Desk):
         accepted = self._parts.desk.start_given(self._parts.regrade.accept(request))
         return AcceptedDocument.of(accepted).model_dump(mode="json")
 
-    def save(self, batch_id: str, what: str, out: IO[bytes]) -> None:
+    def gates(self, batch_id: str, gates: Gates) -> Json:
+        """What gates say of a batch."""
+        return GatesDocument.of(self._parts.results.gates(batch_id, self._team, gates)).model_dump(mode="json")
+
+    def save(self, batch_id: str, what: str, out: IO[bytes], gates: Gates | None = None) -> None:
         """Write one file of a batch."""
+        results = self._parts.results
         if what in _KEPT:
-            out.write(self._parts.desk.aggregate_file(batch_id, self._team, _KEPT[what]))
+            results.file(batch_id, self._team, _KEPT[what], out)
         elif what == "regrade":
             out.write(self._parts.desk.regraded(batch_id, self._team))
-        elif what == "report":
-            self._parts.results.report(batch_id, self._team, out)
         elif what == "export.zip":
-            self._parts.results.export(batch_id, self._team, out)
+            results.export(batch_id, self._team, out)
         elif what == "junit":
-            self._parts.results.junit(batch_id, self._team, Gates(), out)
+            results.junit(batch_id, self._team, gates or Gates(), out)
         else:
             status = self._parts.desk.status(batch_id, self._team)
             out.write(to_json(self._parts.reviews.document(batch_id, status.is_ended)))
@@ -153,3 +162,15 @@ class Local(Desk):
         """history.json of a skill."""
         found: Json = self._parts.catalogue.history(self._team, skill, Dialect(dialect))
         return found
+
+
+def open_local(settings: Settings) -> Local:
+    """The data folder's desk; there is none where nothing ran yet."""
+    if settings.database_url is None and not (settings.data / "assay.db").exists():
+        raise NotFound(
+            f"{settings.data} is no data folder yet: `assay run` makes one; name another with --data, "
+            "or a server with --server"
+        )
+    parts = Parts(settings)
+    migrate(parts.store.engine)
+    return Local(parts)

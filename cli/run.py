@@ -11,17 +11,15 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.desk import suite_bytes
+from cli.desk import Json, suite_bytes
+from cli.gating import Asked, FailUnder, Junit, MinDelta, NoRegression, RequireVerdict, Summary, judge, tell
 from cli.options import Against, Baseline, Command, Data, Evals, JudgeModel, Model, Runner, Runs, batch_settings
 from cli.regrade_table import REGRADE, regrade_table
 from cli.simulate import simulated
 from schemas.findings import Level
 from schemas.states import BatchState, Outcome
 from service import log
-from service.aggregation.gates import GateReport, Gates, judge_gates
-from service.aggregation.junit import write_junit
-from service.aggregation.markdown import pull_request_summary
-from service.aggregation.paired import Verdict
+from service.aggregation.gates import Gates
 from service.batches import Status
 from service.errors import BadInput, Unavailable
 from service.settings import Settings, embedded_settings
@@ -53,12 +51,12 @@ def run(
     judge_model: JudgeModel = None,
     sandbox: Annotated[str | None, typer.Option(help="bwrap, landlock, none or best.")] = None,
     data: Data = None,
-    fail_under: Annotated[float | None, typer.Option(help="gate: the treatment's score must reach this")] = None,
-    min_delta: Annotated[float | None, typer.Option(help="gate: the difference must reach this")] = None,
-    no_regression: Annotated[bool, typer.Option("--no-regression", help="gate: not worse by the margin")] = False,
-    require_verdict: Annotated[Verdict | None, typer.Option(help="gate: the verdict must be this")] = None,
-    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="write gates and cases as JUnit XML")] = None,
-    summary: Annotated[Path | None, typer.Option(metavar="FILE", help="write a summary for a pull request")] = None,
+    fail_under: FailUnder = None,
+    min_delta: MinDelta = None,
+    no_regression: NoRegression = False,
+    require_verdict: RequireVerdict = None,
+    junit: Junit = None,
+    summary: Summary = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one final JSON object.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with this skill's unfinished batch.")] = False,
 ) -> None:
@@ -66,8 +64,8 @@ def run(
     settings = embedded_settings(data=data, sandbox=sandbox)
     log.configure("warning" if settings.log_level == "info" else settings.log_level, settings.log_format)
     given = batch_settings(runs, baseline, runner, command, model, judge_model)
-    gates = Gates(fail_under, min_delta, no_regression, require_verdict)
-    wanted = Wanted(skill, evals, given, against, resume, as_json, gates, junit, summary)
+    asked = Asked(Gates(fail_under, min_delta, no_regression, require_verdict), junit, summary)
+    wanted = Wanted(skill, evals, given, against, resume, as_json, asked)
     with simulated(settings, [model, judge_model], evals or skill / "evals" / "evals.json") as ready:
         code = _run(ready, wanted)
     raise typer.Exit(code)
@@ -83,9 +81,7 @@ class Wanted:
     against: str | None
     resume: bool
     as_json: bool
-    gates: Gates
-    junit: Path | None
-    summary: Path | None
+    asked: Asked
 
 
 def _run(settings: Settings, wanted: Wanted) -> int:
@@ -99,6 +95,7 @@ def _run(settings: Settings, wanted: Wanted) -> int:
 
 def carry_out(settings: Settings, wanted: Wanted, begin: Callable[[Any], str], go_on: str) -> int:
     """Carry a batch out in this process and tell what it came to; `begin` gives its id, `go_on` says how to resume."""
+    from cli.local import Local
     from cli.progress import ProgressView, watch
     from service.bootstrap import Parts
     from service.storage.schema import migrate
@@ -115,27 +112,15 @@ def carry_out(settings: Settings, wanted: Wanted, begin: Callable[[Any], str], g
         print(f"\nstopped; go on with: {go_on}", file=sys.stderr)
         return 130
     paths = write_results(parts, batch_id)
-    report = _judge_gates(parts, batch_id, wanted)
-    _tell(status, report, paths, wanted.as_json)
-    return report.exit_code if report.results else 0 if decided(status.progress.outcomes) else 2
+    gated = judge(Local(parts), batch_id, wanted.asked)
+    _tell(status, gated, paths, wanted.as_json)
+    return int(gated["exit_code"]) if gated["results"] else 0 if decided(status.progress.outcomes) else 2
 
 
 def _refuse_full_disk(data: Path) -> None:
     """Without room nothing can be saved: every run would be tried again for ever."""
     if shutil.disk_usage(data).free < LEAST_FREE_BYTES:
         raise Unavailable(f"the disk of {data} is full; free some space and go on with --resume")
-
-
-def _judge_gates(parts: Any, batch_id: str, wanted: Wanted) -> GateReport:
-    """Decide what was asked of the batch, and write it down where asked."""
-    with parts.aggregate.aggregates(batch_id) as found:
-        report = judge_gates(found, wanted.gates)
-        if wanted.junit:
-            with wanted.junit.open("wb") as out:
-                write_junit(found, report, out)
-        if wanted.summary:
-            wanted.summary.write_text(pull_request_summary(found, report), encoding="utf-8")
-    return report
 
 
 def decided(outcomes: dict[str, int]) -> bool:
@@ -180,10 +165,10 @@ def write_results(parts: Any, batch_id: str) -> dict[str, str]:
     return paths
 
 
-def _tell(status: Status, report: GateReport, paths: dict[str, str], as_json: bool) -> None:
+def _tell(status: Status, gated: Json, paths: dict[str, str], as_json: bool) -> None:
     batch, outcomes = status.batch, status.progress.outcomes
     if as_json:
-        gates = {result.name: result.state for result in report.results}
+        gates = {gate["name"]: gate["state"] for gate in gated["results"]}
         print(
             json.dumps(
                 {"batch_id": batch.id, "state": batch.state, "outcomes": outcomes, "gates": gates, "paths": paths}
@@ -193,8 +178,7 @@ def _tell(status: Status, report: GateReport, paths: dict[str, str], as_json: bo
         return
     if "benchmark.md" in paths:
         print(_headline(Path(paths["benchmark.md"]).read_text(encoding="utf-8")))
-    for result in report.results:
-        print(f"gate {result.name}: {result.state}: {result.sentence}")
+    tell(gated)
     print(f"batch {batch.id} {batch.state}")
     for outcome, count in sorted(outcomes.items()):
         print(f"  {outcome:15} {count}")

@@ -69,6 +69,8 @@ def submit(
     else:
         typer.echo(f"batch {answer['batch_id']}: {answer['runs']} runs, version {answer['version']}", err=True)
         print(answer["batch_id"])
+        if desk.is_only_a_queue:
+            typer.echo(f"it waits for workers: assay run {skill} --resume works it off, or assay serve", err=True)
 
 
 def tell_findings(findings: list[dict[str, str]], also_notes: bool = False) -> None:

@@ -1,10 +1,14 @@
 """The stage `aggregate`: what a finished batch comes to, streamed from its runs' artifacts."""
 
+import io
+import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+from sqlalchemy.exc import SQLAlchemyError
 
 from schemas.grading import Grading
 from schemas.metrics import Metrics
@@ -12,15 +16,18 @@ from schemas.states import Outcome
 from schemas.structural import Structural
 from schemas.suite import Case
 from schemas.timing import Timing
+from service import log
 from service.aggregation.benchmark import Aggregates, aggregate
 from service.aggregation.markdown import benchmark_markdown
 from service.aggregation.records import Arm, BatchPlan, CaseFacts, RunRecord, Tokens
 from service.batch_settings import is_given
 from service.comparing.analyst import Analyst
 from service.documents import to_json
-from service.errors import NotFound
+from service.errors import AssayError, NotFound
 from service.judge import judge_models
 from service.regraded import case_key, key_of, regrade_document
+from service.reporting.excerpts import Limits
+from service.reporting.page import write_report
 from service.run_files import RunFiles
 from service.storage.artifacts import ArtifactStore
 from service.storage.rows import BatchRow, RunRow
@@ -32,6 +39,25 @@ REGRADE = "regrade.json"
 _CASES_AT_ONCE = 10
 
 
+FILES = ("benchmark.json", "benchmark.md", "eval_feedback_aggregate.json", "report.html")
+
+
+class StoredArtifacts:
+    """The files of runs as exports and reports read them, from the artifact store."""
+
+    def __init__(self, store: Store, artifacts: ArtifactStore) -> None:
+        self._store = store
+        self._artifacts = artifacts
+
+    def names(self, run: RunRecord) -> list[str]:
+        """The names of a run's files."""
+        return list(self._store.runs.files(int(run.paths["run"])))
+
+    def open(self, run: RunRecord, name: str) -> IO[bytes]:
+        """One of them."""
+        return io.BytesIO(self._artifacts.get(self._store.runs.files(int(run.paths["run"]))[name].sha256))
+
+
 class Aggregate:
     """Builds the files of a batch's aggregate."""
 
@@ -39,17 +65,41 @@ class Aggregate:
         self._store = store
         self._artifacts = artifacts
         self._analyst = analyst
+        self.stored = StoredArtifacts(store, artifacts)
 
     def __call__(self, batch_id: str, folder: Path) -> None:
-        """Write benchmark.json, benchmark.md and eval_feedback_aggregate.json, of a regrade also regrade.json."""
+        """Write the files of the aggregate into the folder."""
         with self.aggregates(batch_id, may_ask=True) as found:
-            with (folder / "benchmark.json").open("wb") as out:
-                found.write_benchmark(out)
-            with (folder / "eval_feedback_aggregate.json").open("wb") as out:
-                found.write_feedback(out)
-            (folder / "benchmark.md").write_text(benchmark_markdown(found), encoding="utf-8")
+            for name in FILES:
+                self._keep(folder / name, batch_id, found)
             if found.plan.provenance["regrade_of"]:
                 (folder / REGRADE).write_bytes(to_json(self._regraded(batch_id, found)))
+
+    def _keep(self, path: Path, batch_id: str, found: Aggregates) -> None:
+        """Write one file. A page that cannot be drawn must not cost the benchmark: it is tried again when asked for."""
+        try:
+            with path.open("wb") as out:
+                self.write(path.name, batch_id, found, out)
+        except (AssayError, SQLAlchemyError, OSError):
+            raise
+        except Exception as error:
+            if path.name != "report.html":
+                raise
+            log.error("report broke", with_traceback=True, reason=str(error))
+            path.unlink()
+
+    def write(self, name: str, batch_id: str, found: Aggregates, out: IO[bytes]) -> None:
+        """Write one of FILES."""
+        if name == "benchmark.json":
+            found.write_benchmark(out)
+        elif name == "eval_feedback_aggregate.json":
+            found.write_feedback(out)
+        elif name == "benchmark.md":
+            out.write(benchmark_markdown(found).encode("utf-8", "replace"))
+        else:
+            batch = self._batch(batch_id)
+            shown = self.records(batch, self.cases(batch), Limits().runs_of_each_arm(found))
+            write_report(found, shown, self.stored, out)
 
     def _regraded(self, batch_id: str, found: Aggregates) -> dict[str, Any]:
         """Old beside new."""
@@ -65,14 +115,12 @@ class Aggregate:
         places = {case_key(case): position for position, case in enumerate(cases)}
         for case, regraded in groupby(self.records(new, self.cases(new)), lambda run: run.case):
             place = places[case_key(case)]
-            before = {key_of(run): run for run in self._records(old, cases, place, place)}
+            before = {key_of(run): run for run in self._records(old, cases, (place, place))}
             yield from ((before[key], run) for run in regraded if (key := key_of(run)) in before)
 
     def aggregates(self, batch_id: str, may_ask: bool = False) -> "Closing":
         """The aggregate of a batch as far as it is; an interim one says so. Only the stage itself asks the analyst."""
-        batch = self._store.batches.one(batch_id)
-        if batch is None:
-            raise NotFound(f"there is no batch {batch_id}")
+        batch = self._batch(batch_id)
         facts = self.cases(batch)
         found = aggregate(self.records(batch, facts), self._plan(batch, facts))
         return Closing(self._analysed(found, batch, may_ask))
@@ -85,6 +133,18 @@ class Aggregate:
         if not models or not is_wanted or batch.cancelled_at is not None:
             return found
         return self._analyst.added(found, batch.id, batch.team_id, models[0], may_ask)
+
+    def _batch(self, batch_id: str) -> BatchRow:
+        batch = self._store.batches.one(batch_id)
+        if batch is None:
+            raise NotFound(f"there is no batch {batch_id}")
+        return batch
+
+    def suite(self, batch: BatchRow) -> bytes:
+        """The batch's suite as it was given."""
+        suite = self._store.teams.suite(batch.suite_id)
+        assert suite is not None
+        return self._artifacts.get(suite["digest"])
 
     def cases(self, batch: BatchRow) -> list[CaseFacts]:
         """The batch's cases, in the order of the suite."""
@@ -121,14 +181,19 @@ class Aggregate:
             is_interim=batch.finished_at is None and batch.state not in ("aggregating",),
         )
 
-    def records(self, batch: BatchRow, cases: list[CaseFacts]) -> Iterator[RunRecord]:
-        """Every settled run in the order of a report; `paths` names the run, for those who want its artifacts."""
-        for first in range(0, len(cases), _CASES_AT_ONCE):
-            yield from self._records(batch, cases, first, first + _CASES_AT_ONCE - 1)
+    def records(self, batch: BatchRow, cases: list[CaseFacts], of_each_arm: int | None = None) -> Iterator[RunRecord]:
+        """Every settled run in the order of a report, or the first few of each arm of each case.
 
-    def _records(self, batch: BatchRow, cases: list[CaseFacts], first: int, last: int) -> Iterator[RunRecord]:
-        found = self._store.runs.of_cases(batch.id, first, last)
-        settled = [run for run in found if run.outcome is not None]
+        `paths` names the run, for those who want its artifacts.
+        """
+        for first in range(0, len(cases), _CASES_AT_ONCE):
+            yield from self._records(batch, cases, (first, first + _CASES_AT_ONCE - 1), of_each_arm)
+
+    def _records(
+        self, batch: BatchRow, cases: list[CaseFacts], places: tuple[int, int], of_each_arm: int | None = None
+    ) -> Iterator[RunRecord]:
+        found = self._store.runs.of_cases(batch.id, *places)
+        settled = [run for run in found if run.outcome is not None and run.run_number <= (of_each_arm or math.inf)]
         files = self._store.runs.files_of([run.id for run in settled])
         for run in settled:
             yield _record(run, cases[run.case_position], RunFiles(files.get(run.id, {}), self._artifacts))

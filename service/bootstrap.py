@@ -235,7 +235,7 @@ class Parts:
     @property
     def results(self) -> Results:
         """What a batch comes to, in the forms people fetch."""
-        parts = (self.store, self.artifacts, self.desk, self.aggregate, self.reviews)
+        parts = (self.artifacts, self.desk, self.aggregate, self.reviews)
         return self._once("results", lambda: Results(*parts))
 
     @property

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from markupsafe import escape
+
+from service.aggregation.benchmark import Aggregates
 from service.aggregation.records import RunRecord
 from service.workspaces.artifacts import Artifacts
 
@@ -30,8 +33,14 @@ class Limits:
     file_bytes: int = 96 * 2**10  # of one text, head and tail together
     picture_bytes: int = 512 * 2**10
     files: int = 30  # of one run
-    page_bytes: int = 24 * 2**20  # of all excerpts together
+    page_bytes: int = 24 * 2**20  # of all excerpts together, as the page writes them
+    words_bytes: int = 8 * 2**20  # of all decisions and their evidence together
     runs: int = 1_000
+    cases: int = 500  # lines of the table of cases
+
+    def runs_of_each_arm(self, found: Aggregates) -> int:
+        """How many runs of each arm of a case a page shows: every case has its share before one has all."""
+        return max(1, self.runs // max(1, len(found.tallies.cases) * len(found.plan.arms)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,19 @@ class Budget:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.left = limits.page_bytes
+        self.words_left = limits.words_bytes
+        self.runs_left = limits.runs
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more run may be shown."""
+        return self.runs_left > 0 and self.words_left > 0
+
+    def count(self, run: RunRecord) -> None:
+        """One run more, with what the judge wrote about it."""
+        self.runs_left -= 1
+        words = run.grading.model_dump_json() if run.grading else ""
+        self.words_left -= len(escape(words)) + len(escape(run.reason or ""))
 
     def excerpts(self, run: RunRecord, artifacts: Artifacts) -> list[Excerpt]:
         """The files of a run, transcript first."""
@@ -73,10 +95,10 @@ class Budget:
             tail, size = b"", len(head)
             if len(head) > most:
                 head, tail, size = self._ends(head, file.read, most)
-        self.left -= len(head) + len(tail)
-        if kind:
-            return _picture(name, kind, head, size, whole=not tail)
-        return _text(name, head, tail, size)
+        found = _picture(name, kind, head, size, whole=not tail) if kind else _text(name, head, tail, size)
+        # Escaped, a text may be five times as long.
+        self.left -= len(escape(found.text or "")) + len(found.picture or "")
+        return found
 
     def _ends(self, head: bytes, read: ReadMore, most: int) -> tuple[bytes, bytes, int]:
         """Head and tail of a file that is too long, read through once without keeping it."""

@@ -82,6 +82,7 @@ def write_report(
         "metric": METRIC_WORDS.get(found.statistics.metric or "", "score"),
         "most_rows": MOST_ROWS,
         "shown_items": tables.SHOWN_ITEMS,
+        "of_each_arm": chosen.runs_of_each_arm(found),
     }
     for piece in _template().generate(context):
         out.write(piece.encode("utf-8", "replace"))
@@ -144,13 +145,13 @@ def _pair(found: Aggregates, name: str) -> Pair:
 
 def _cases(runs: Iterable[RunRecord], found: Aggregates, artifacts: Artifacts, limits: Limits) -> Iterator[CaseView]:
     """Case by case, until the page has enough runs."""
-    budget, left = Budget(limits), limits.runs
+    budget, most = Budget(limits), limits.runs_of_each_arm(found)
     for _, group in groupby(runs, key=lambda run: (type(run.case.id), run.case.id)):
         views: list[RunView] = []
         for record in group:
-            if left > 0:
+            if budget.has_room and record.run_number <= most:
+                budget.count(record)
                 views.append(_view(record, found, artifacts, budget))
-                left -= 1
         if views:
             yield CaseView(views[0].record.case, views)
 

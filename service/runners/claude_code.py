@@ -99,7 +99,7 @@ def _call(assignment: Assignment) -> Call:
         team=assignment.team,
         batch_id=assignment.batch_id,
         run_id=assignment.run_id,
-        label=f"{assignment.batch_id}/{assignment.run_id}",
+        label=assignment.label,
         timeout_seconds=assignment.timeout_seconds,
         is_cancelled=assignment.is_cancelled,
     )

@@ -111,7 +111,7 @@ class _Work:
             team=run.team,
             batch_id=run.batch_id,
             run_id=run.run_id,
-            label=f"{run.batch_id}/{run.run_id}",
+            label=run.label,
             timeout_seconds=max(0.01, self._deadline - time.monotonic()),
             is_cancelled=run.is_cancelled,
         )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import quote
 
 from pydantic import JsonValue
 
@@ -60,6 +61,11 @@ class Assignment:
     command: tuple[str, ...] = ()  # for the command runner
     team: str = "default"
     is_cancelled: Callable[[], bool] = field(default=lambda: False)  # ask at safe points, then stop
+
+    @property
+    def label(self) -> str:
+        """Which run asks, for gateways and the simulator: the same in every batch, and safe in a header."""
+        return f"{quote(str(self.case_id), safe='')[:200]}/{self.configuration}/{self.run_number}"
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Runs over HTTP: filters, the whole story, artifacts in ranges, and what people say."""
 
+import hashlib
 import io
 import json
 import zipfile
@@ -96,6 +97,14 @@ def test_an_export_is_a_workspace_with_every_file_of_every_run(client: httpx2.Cl
     assert {"iteration-1/benchmark.json", "iteration-1/benchmark.md"} <= set(names)
 
 
+def test_the_report_is_made_once_when_the_batch_ends(client: httpx2.Client, served: Served, batch_id: str) -> None:
+    kept = served.parts.store.batches.one(batch_id)
+
+    assert kept is not None and kept.aggregate is not None
+    report = client.get(f"/v1/batches/{batch_id}/report").content
+    assert hashlib.sha256(report).hexdigest() == kept.aggregate["report.html"]["sha256"]
+
+
 def test_results_come_in_every_form(client: httpx2.Client, batch_id: str) -> None:
     benchmark = client.get(f"/v1/batches/{batch_id}/benchmark")
     report = client.get(f"/v1/batches/{batch_id}/report")
@@ -108,13 +117,23 @@ def test_results_come_in_every_form(client: httpx2.Client, batch_id: str) -> Non
     assert ElementTree.fromstring(junit.content).tag == "testsuites"
 
 
-def test_a_batch_that_runs_has_no_benchmark_yet_but_an_interim_report(client: httpx2.Client) -> None:
+def test_a_batch_that_runs_has_an_interim_benchmark_and_report(client: httpx2.Client) -> None:
     running = submit(client).json()["batch_id"]
 
-    refusal = client.get(f"/v1/batches/{running}/benchmark")
+    benchmark = client.get(f"/v1/batches/{running}/benchmark").json()
+    report = client.get(f"/v1/batches/{running}/report").text
+    gates = client.get(f"/v1/batches/{running}/gates?fail_under=0").json()
 
-    assert (refusal.status_code, "no benchmark.json yet" in refusal.json()["detail"]) == (404, True)
-    assert client.get(f"/v1/batches/{running}/report").status_code == 200
+    assert benchmark["statistics"]["interim"] is True
+    assert "<strong>Interim.</strong>" in report
+    assert (gates["is_interim"], gates["exit_code"]) == (True, 2)
+
+
+def test_gates_of_a_batch_that_ended_give_the_exit_code(client: httpx2.Client, batch_id: str) -> None:
+    codes = [client.get(f"/v1/batches/{batch_id}/gates?{asked}").json()["exit_code"] for asked in ("", "min_delta=5")]
+
+    assert codes[0] == 0 and codes[1] in (1, 2)
+    assert client.get(f"/v1/batches/{batch_id}/gates?require_verdict=perhaps").status_code == 422
 
 
 def test_a_batch_is_paused_resumed_cancelled_and_not_twice(client: httpx2.Client) -> None:
