@@ -71,7 +71,8 @@ class Budget:
     def count(self, run: RunRecord) -> None:
         """One run more, with what the judge wrote about it."""
         self.runs_left -= 1
-        words = run.grading.model_dump_json() if run.grading else ""
+        # Not as JSON: a judge's words may hold half a surrogate, which JSON refuses.
+        words = str(run.grading.model_dump()) if run.grading else ""
         self.words_left -= len(escape(words)) + len(escape(run.reason or ""))
 
     def excerpts(self, run: RunRecord, artifacts: Artifacts) -> list[Excerpt]:
