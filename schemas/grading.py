@@ -19,7 +19,7 @@ class CriterionResult(Node):
     """One criterion of the cases dialect: passed is derived, score >= 3."""
 
     criterion: str
-    score: int | None = None
+    score: Number | None = None  # whole from one judge; a panel's mean need not be
     passed: bool | None = None
     reasoning: str | None = None
 

@@ -1,7 +1,7 @@
 """What a batch uses, and who said so: the submit, then the suite, then the installation, then our default."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schemas.suite import EvalConfig
@@ -100,8 +100,15 @@ def _refuse_impossible(values: Mapping[str, Any]) -> None:
 
 def _refuse_own_judge(values: Mapping[str, Any]) -> None:
     judges = values["judge_models"] or [values["judge_model"]]
-    if values["executor_model"] in judges and values["executor_model"] and not values["allow_self_judge"]:
-        raise BadInput(f"{values['executor_model']} would judge its own work; choose another judge or allow_self_judge")
+    refuse_self_judge(values["executor_model"], judges, values["allow_self_judge"])
+
+
+def refuse_self_judge(executor_model: str | None, judge_models: Sequence[str | None], allow_self_judge: bool) -> None:
+    """A model must not grade its own work unless somebody wanted that."""
+    if executor_model and executor_model in judge_models and not allow_self_judge:
+        raise BadInput(
+            f"{executor_model} would judge its own work; choose another judge_model or set allow_self_judge: true"
+        )
 
 
 def _words(command: Any) -> list[str] | None:

@@ -71,7 +71,7 @@ GRADING = Shape(
             Shape(
                 CriterionResult,
                 Key("criterion", TEXT, needed=True),
-                Key("score", INTEGER, about="1-5"),
+                Key("score", NUMBER, about="1-5; whole from one judge, a panel's mean need not be"),
                 Key("passed", FLAG, about="score >= 3"),
                 Key("reasoning", TEXT),
             )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from schemas.base import CaseId
+from schemas.base import CaseId, Number
 from schemas.grading import CriterionResult, Grading
 from schemas.states import Outcome
 from schemas.structural import Summary
@@ -33,7 +33,7 @@ class Decision:
     passed: bool | None
     evidence: str | None = None
     id: CaseId | None = None
-    score: int | None = None
+    score: Number | None = None
     critical: bool | None = None
     required: bool | None = None
 
@@ -203,7 +203,7 @@ def criteria_summary(decisions: tuple[Decision, ...]) -> CriteriaSummary | None:
     )
 
 
-def _one_decimal(scores: list[int]) -> float:
+def _one_decimal(scores: list[Number]) -> float:
     return round(sum(scores) / len(scores), 1)
 
 

@@ -1,6 +1,5 @@
 """From a verdict to a grading: everything that is arithmetic is done here, not by the judge."""
 
-import math
 from collections.abc import Sequence
 from statistics import fmean
 
@@ -137,11 +136,13 @@ def weight_of(questions: Questions, id_: str) -> float:
 
 
 def criterion_result(questions: Questions, score: Score) -> CriterionResult:
-    """A criterion under its own label; passed follows from the score that is written."""
-    # Files carry whole scores: a panel's mean of 2.5 has not reached 3.
-    whole = math.ceil(score.score - 0.5)
-    criterion = questions.criteria[score.id].criterion
-    return CriterionResult(criterion=criterion, score=whole, passed=whole >= PASSING_SCORE, reasoning=score.evidence)
+    """A criterion under its own label; passed follows from the score that is written: a mean of 2.5 has not."""
+    return CriterionResult(
+        criterion=questions.criteria[score.id].criterion,
+        score=score.score,
+        passed=score.score >= PASSING_SCORE,
+        reasoning=score.evidence,
+    )
 
 
 def mean_score(results: Sequence[CriterionResult]) -> Number | None:

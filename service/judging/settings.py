@@ -26,11 +26,3 @@ class JudgeSettings:
             raise BadInput(f"a panel has 1 to {MAX_PANEL} judge models, not {len(self.models)}")
         if not 0.0 <= self.rejudge_share <= 1.0:
             raise BadInput(f"rejudge_share is a share from 0 to 1, not {self.rejudge_share:g}")
-
-
-def refuse_self_judge(executor_model: str | None, judge_models: tuple[str, ...], allow_self_judge: bool) -> None:
-    """A model must not grade its own work unless somebody wanted that."""
-    if executor_model in judge_models and executor_model is not None and not allow_self_judge:
-        raise BadInput(
-            f"{executor_model} would judge its own work; choose another judge_model or set allow_self_judge: true"
-        )

@@ -1,21 +1,24 @@
 """Judging one run: what comes out, and how unusable answers end."""
 
 import json
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from support.judging import SKILL, ScriptedJudge, answer_to, true_controls
 
+from schemas.dialects import read, write
 from schemas.grading import Grading
 from schemas.kinds import Dialect
 from schemas.states import Outcome
-from service.errors import BadInput
 from service.judging.judge import judge
 from service.judging.judgement import JudgeFailed, SlotJudgement
 from service.judging.material import JudgeMaterial, output_file
 from service.judging.request import JudgeRequest
-from service.judging.settings import JudgeSettings, refuse_self_judge
+from service.judging.settings import JudgeSettings
 
+SCHEMAS = Path(__file__).parents[3] / "schemas" / "json" / "cases"
 ONE = JudgeSettings(models=("judge-a",), rejudge_share=0.0)
 
 
@@ -298,7 +301,29 @@ def test_a_panels_mean_of_two_and_a_half_has_not_passed(criteria_run: JudgeMater
 
     graded = judge(criteria_run, settings, ScriptedJudge(by_model({"a": (True, 2), "b": (True, 3)}))).grading
 
-    assert {(result.score, result.passed) for result in graded.results or ()} == {(2, False)}
+    assert {(result.score, result.passed) for result in graded.results or ()} == {(2.5, False)}
+    assert (graded.overall_score, graded.required_score, graded.overall) == (2.5, 2.5, "fail")
+
+
+def test_a_panels_exact_mean_decides_and_travels_through_the_file(criteria_run: JudgeMaterial) -> None:
+    settings = JudgeSettings(models=("a", "b", "c"), rejudge_share=0.0)
+    votes = {"a": (True, 3), "b": (True, 3), "c": (True, 4)}
+
+    graded = judge(criteria_run, settings, ScriptedJudge(by_model(votes))).grading
+
+    written = json.loads(json.dumps(write(graded, Dialect.CASES)))
+    jsonschema.validate(written, json.loads((SCHEMAS / "grading.schema.json").read_text()))
+    assert {(result["score"], result["passed"]) for result in written["results"]} == {(3.3333, True)}
+    reread = read(json.dumps(written).encode())
+    assert isinstance(reread.document, Grading)
+    assert reread.dialect is Dialect.CASES
+    assert [result.score for result in reread.document.results or ()] == [3.3333, 3.3333]
+
+
+def test_one_judges_scores_stay_whole_numbers(criteria_run: JudgeMaterial) -> None:
+    graded = judge(criteria_run, JudgeSettings(models=("a",), rejudge_share=0.0), ScriptedJudge()).grading
+
+    assert [repr(result.score) for result in graded.results or ()] == ["4", "4"]
 
 
 def test_a_panel_with_a_seat_missing_is_a_judge_error_and_the_others_are_not_paid_again(
@@ -345,11 +370,3 @@ def test_a_repeated_judgement_that_fails_leaves_the_first_one_standing(statement
     assert judgement.rejudged == ()
     assert "judge_error" in str(judgement.rejudge_failed)
     assert judgement.grading.summary is not None
-
-
-def test_a_model_does_not_judge_its_own_work_unless_told_to() -> None:
-    refuse_self_judge("model-x", ("model-y",), allow_self_judge=False)
-    refuse_self_judge("model-x", ("model-x",), allow_self_judge=True)
-
-    with pytest.raises(BadInput, match="allow_self_judge"):
-        refuse_self_judge("model-x", ("model-y", "model-x"), allow_self_judge=False)
