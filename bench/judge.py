@@ -18,7 +18,6 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -102,15 +101,13 @@ def measure(url: str, concurrency: int, count: int, kilobytes: int) -> dict[str,
 
 
 def start_simulator(latency: str, kilobytes: int) -> tuple[subprocess.Popen[str], str]:
-    """A simulator in a process of its own that names no token limit worth speaking of."""
+    """A simulator in a process of its own; it names no limits."""
     script = Path(tempfile.mkdtemp()) / "script.json"
     script.write_text(json.dumps({"judge": [{"answer": scripted_answer(kilobytes)}]}))
     argv = [sys.executable, "-m", "simulator", "--port", "0", "--latency", latency, "--script", str(script)]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     url = process.stdout.readline().strip()
-    body = json.dumps({"tokens_per_minute": 10**14, "requests_per_minute": 10**8}).encode()
-    urllib.request.urlopen(urllib.request.Request(f"{url}/control/settings", body, method="POST")).close()
     return process, url
 
 

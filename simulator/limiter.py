@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 
 class RateLimit:
-    """A token bucket for requests per minute; without a limit it only writes headers."""
+    """A token bucket for requests per minute; a limit of tokens is only told."""
 
-    def __init__(self, per_minute: int | None, tokens: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, per_minute: int | None, tokens: int | None, clock: Callable[[], float] = time.monotonic) -> None:
         self.per_minute = per_minute
         self.tokens = tokens
         self._clock = clock
@@ -28,18 +28,16 @@ class RateLimit:
         return (1 - self._left) * 60 / self.per_minute
 
     def headers(self) -> dict[str, str]:
-        """The rate-limit headers of an answer."""
-        limit = self.per_minute or 1_000_000
-        left = int(self._left) if self.per_minute else limit - 1
-        reset = (datetime.now(UTC) + timedelta(seconds=(limit - left) * 60 / limit)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        """The rate-limit headers of an answer; without a limit there is none to tell: who obeys it would be slowed."""
         told: dict[str, str] = {}
-        for name, most, rest in (
-            ("requests", limit, left),
-            ("tokens", self.tokens, self.tokens),
-            ("input-tokens", self.tokens, self.tokens),
-            ("output-tokens", self.tokens, self.tokens),
-        ):
-            told[f"anthropic-ratelimit-{name}-limit"] = str(most)
-            told[f"anthropic-ratelimit-{name}-remaining"] = str(rest)
-            told[f"anthropic-ratelimit-{name}-reset"] = reset
+        if self.per_minute is not None:
+            told |= _told("requests", self.per_minute, int(self._left))
+        for kind in ("tokens", "input-tokens", "output-tokens") if self.tokens is not None else ():
+            told |= _told(kind, self.tokens or 0, self.tokens or 0)
         return told
+
+
+def _told(kind: str, limit: int, left: int) -> dict[str, str]:
+    reset = datetime.now(UTC) + timedelta(seconds=(limit - left) * 60 / limit)
+    values = {"limit": str(limit), "remaining": str(left), "reset": reset.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    return {f"anthropic-ratelimit-{kind}-{part}": value for part, value in values.items()}

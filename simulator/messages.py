@@ -36,7 +36,8 @@ class Messages:
         old, self.settings = self.settings, settings
         if (old.script, old.seed) != (settings.script, settings.seed):
             self._take_script(settings)
-        if old.requests_per_minute != settings.requests_per_minute:
+        limits = (settings.requests_per_minute, settings.tokens_per_minute)
+        if (old.requests_per_minute, old.tokens_per_minute) != limits:
             self.limit = RateLimit(settings.requests_per_minute, settings.tokens_per_minute)
         self.cache.minimum_tokens = settings.cache_minimum_tokens
 

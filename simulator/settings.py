@@ -11,7 +11,7 @@ class Settings:
     seed: int = 0
     latency_seconds: tuple[float, float] = (0.0, 0.0)  # every answer waits a time drawn from this range
     requests_per_minute: int | None = None  # above it: 429 with retry-after
-    tokens_per_minute: int = 4_000_000  # only told in the headers
+    tokens_per_minute: int | None = None  # only told in the headers
     batch_seconds: float = 0.0  # how long a message batch is in progress
     cache_minimum_tokens: int = 1024  # shorter prefixes are silently not cached
     context_window_tokens: int = 200_000
