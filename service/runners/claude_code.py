@@ -124,7 +124,6 @@ class _Stage:
         installed.parent.mkdir(parents=True)
         reader = Reader(folder)
         reader.copy_to(installed)
-        arms.plant(installed, self._canary)
         self._files = reader.listing.files
         home = self._sandbox.place(self._home, "/home/user")
         self._skill_directory = f"{home}/.claude/skills/{name}"

@@ -46,8 +46,6 @@ class MessagesRunner:
     def run(self, assignment: Assignment) -> Execution:
         if not assignment.model:
             raise StageFailed(Outcome.EXECUTOR_ERROR, "the messages runner needs a model; set executor_model")
-        if assignment.skill:
-            arms.plant(assignment.skill.folder, arms.canary_of(assignment.batch_id))
         work = _Work(assignment, self._models, self._sandbox, self._limits)
         try:
             work.until_done()

@@ -8,6 +8,7 @@ import pytest
 
 from service.models import ClientSettings, ModelClient
 from service.models.attempts import Patience
+from service.runners.arms import canary_of, plant
 from service.runners.port import Assignment, SkillFolder
 from service.sandbox import Sandbox, open_sandbox
 from simulator import Simulator, start
@@ -85,7 +86,10 @@ def assign(work: Path) -> Assign:
             "model": "simulated",
             "timeout_seconds": 60.0,
         }
-        return Assignment(**{**given, **changes})
+        assignment = Assignment(**{**given, **changes})
+        if assignment.skill:
+            plant(assignment.skill.folder, canary_of(assignment.batch_id))  # as the stage does for every runner
+        return assignment
 
     return make
 
