@@ -1,7 +1,6 @@
 """The stage `judge`: what only a model can decide. Without a judge model nothing is decided, and the run says so."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from schemas.dialects import Dialect, write
@@ -13,9 +12,9 @@ from schemas.suite import Case
 from schemas.timing import Timing
 from service.documents import to_json
 from service.jobs import Job, Jobs
-from service.judging.ask import Asker, judge_answer, judge_call
+from service.judging.ask import Asker, ask_with
 from service.judging.judge import judge
-from service.judging.judgement import Ask, JudgeAnswer, Judgement, JudgementStore
+from service.judging.judgement import Ask, Judgement, JudgementStore
 from service.judging.lane import LaneRequest, LaneSettings, LaneStore
 from service.judging.lane_ask import LaneAsk, uses_lane
 from service.judging.material import JudgeMaterial, OutputFile
@@ -58,11 +57,11 @@ class Judge:
             words = "no judge model is set; statements, criteria and rubric were not decided"
             return settled(Outcome.UNGRADED, words)
         asker = self._asker(job, held)
-        asking = Asking(self._models(), asker)
+        realtime = ask_with(self._models(), asker)
         in_lane = uses_lane(job.batch.setting("judging"), job.run_count, LaneSettings())
-        ask: Ask = LaneAsk(self._lane, asking, asker) if in_lane else asking
+        ask: Ask = LaneAsk(self._lane, realtime, asker) if in_lane else realtime
         judgement = judge(self._material(job), self._judge_settings(job), ask, self._judgements)
-        return _end(job, judgement, asking.was_simulated or is_simulated(models))
+        return _end(job, judgement)
 
     def rebuild(self, request: LaneRequest) -> JudgeRequest:
         """The body of a request that waits in the half-price lane."""
@@ -106,30 +105,11 @@ class Judge:
         return OutputFile(name, blob.size, blob.sha256, data)
 
 
-@dataclass
-class Asking:
-    """The `ask` of one run; remembers whether a simulator answered."""
-
-    models: Models
-    asker: Asker
-    was_simulated: bool = False
-
-    def __call__(self, request: JudgeRequest) -> JudgeAnswer:
-        answer = self.models.complete(judge_call(self.asker, request))
-        self.was_simulated = self.was_simulated or answer.simulated
-        return judge_answer(answer)
-
-
 def judge_models(setting: Callable[[str], Any]) -> tuple[str, ...]:
     """The panel of a batch, one model as a rule; empty when nobody judges."""
     panel = setting("judge_models")
     single = setting("judge_model")
     return tuple(panel) if panel else (single,) if single else ()
-
-
-def is_simulated(models: tuple[str, ...]) -> bool:
-    """Whether all judges are simulated by name: answers from the lane do not say who gave them."""
-    return all(model.startswith("simulated") for model in models)
 
 
 def written_in(dialect: str, case: Case) -> Dialect:
@@ -141,7 +121,8 @@ def written_in(dialect: str, case: Case) -> Dialect:
     return Dialect.SKILL_EVALUATOR if case.rubric else Dialect.SKILL_CREATOR
 
 
-def _end(job: Job, judgement: Judgement, was_simulated: bool) -> End:
+def _end(job: Job, judgement: Judgement) -> End:
+    was_simulated = judgement.simulated
     dialect = written_in(job.dialect, job.case)
     files = {"grading.json": _grading_file(judgement.grading, dialect, was_simulated)}
     for again in judgement.rejudged:

@@ -56,4 +56,6 @@ def judge_answer(answer: Answer) -> JudgeAnswer:
         cache_read=answer.tokens.cache_read,
         cache_write=answer.tokens.cache_write,
     )
-    return JudgeAnswer(answer.text, answer.stop_reason, tokens, answer.seconds, answer.cost_usd)
+    return JudgeAnswer(
+        answer.text, answer.stop_reason, tokens, answer.seconds, answer.cost_usd, answer.model, answer.simulated
+    )

@@ -55,6 +55,8 @@ class JudgeAnswer:
     tokens: TokensUsed = field(default_factory=TokensUsed)
     seconds: float = 0.0
     cost_usd: float | None = 0.0  # None: the price of the model is not known
+    answered_by: str | None = None  # the model that says it answered
+    simulated: bool = False  # the answer itself says that a simulator gave it
 
 
 Ask = Callable[[JudgeRequest], JudgeAnswer]
@@ -73,6 +75,7 @@ class SlotJudgement(Word):
     seconds: float = 0.0
     cost_usd: float | None = 0.0  # None: the price of the model is not known
     calls: int = 1
+    simulated: bool = False  # a simulator had part in it
 
 
 class JudgementStore(Protocol):
@@ -94,6 +97,11 @@ class Judgement:
     rejudged: tuple[Grading, ...] = ()  # the same run judged once more, if it was in the sample
     rejudge_failed: str | None = None  # why it was not, though it was in the sample
     paid: tuple[SlotJudgement, ...] = ()  # those that were asked for now, not found in the store
+
+    @property
+    def simulated(self) -> bool:
+        """Whether a simulator judged, now or when the judgement was kept."""
+        return any(slot.simulated for slot in self.slots)
 
     @property
     def tokens(self) -> TokensUsed:

@@ -111,7 +111,7 @@ class LaneStore(Protocol):
         """All requests of a shipment, by id."""
 
     def save_answer(self, request_id: str, answer: JudgeAnswer) -> bool:
-        """Keep an answer; False when the request was settled before."""
+        """Keep an answer and write its call into the ledger; False when the request was settled before."""
 
     def save_return(self, request_id: str, error: str) -> bool:
         """The request goes to the realtime lane; False when it was settled before."""

@@ -10,10 +10,11 @@ from sqlalchemy import Connection, Engine, Row, and_, exists, func, insert, not_
 from service.judging.judgement import JudgeAnswer, TokensUsed
 from service.judging.lane import LaneEntry, LaneRequest, LaneSettings, RequestState, Shipment
 from service.judging.request import Slot
+from service.limits.port import Purpose
 from service.storage.clock import Now
 from service.storage.rows import new_id
 from service.storage.store import database_errors
-from service.storage.tables import lane_requests, shipments
+from service.storage.tables import lane_requests, model_calls, shipments
 from service.storage.teams import insert_or_ignore
 
 UNSETTLED = (RequestState.SENDING, RequestState.SENT, RequestState.CANCELLED)
@@ -116,16 +117,18 @@ class LaneRows:
             return {row.id: _request(row) for row in connection.execute(query)}
 
     def save_answer(self, request_id: str, answer: JudgeAnswer) -> bool:
-        kept = {**asdict(answer), "tokens": answer.tokens.model_dump()}
-        return self._settle(request_id, state=RequestState.ANSWERED, answer=json.dumps(kept))
+        kept = json.dumps({**asdict(answer), "tokens": answer.tokens.model_dump()})
+        with database_errors(), self._engine.begin() as connection:
+            row = _settle(connection, request_id, state=RequestState.ANSWERED, answer=kept)
+            if row is None:
+                return False
+            # In one transaction with the answer: whoever dies here, the call is in the ledger exactly once.
+            connection.execute(insert(model_calls).values(**_ledger_row(row, answer)))
+        return True
 
     def save_return(self, request_id: str, error: str) -> bool:
-        return self._settle(request_id, state=RequestState.RETURNED, error=error)
-
-    def _settle(self, request_id: str, **changes: Any) -> bool:
-        open_ = and_(lane_requests.c.id == request_id, lane_requests.c.state.in_(UNSETTLED))
         with database_errors(), self._engine.begin() as connection:
-            return bool(connection.execute(update(lane_requests).where(open_).values(**changes)).rowcount)
+            return _settle(connection, request_id, state=RequestState.RETURNED, error=error) is not None
 
     def mark_collected(self, shipment_id: str) -> None:
         with database_errors(), self._engine.begin() as connection:
@@ -143,6 +146,35 @@ class LaneRows:
         mine = and_(lane_requests.c.batch_id == batch_id, lane_requests.c.state.in_(live))
         with database_errors(), self._engine.begin() as connection:
             connection.execute(update(lane_requests).where(mine).values(state=RequestState.CANCELLED))
+
+
+def _settle(connection: Connection, request_id: str, **changes: Any) -> Row[Any] | None:
+    """The request, settled now; None when it was settled before."""
+    open_ = and_(lane_requests.c.id == request_id, lane_requests.c.state.in_(UNSETTLED))
+    settled = update(lane_requests).where(open_).values(**changes).returning(lane_requests)
+    return connection.execute(settled).one_or_none()
+
+
+def _ledger_row(request: Row[Any], answer: JudgeAnswer) -> dict[str, Any]:
+    """The call as the ledger keeps it; how long it took says nothing about the model."""
+    return {
+        "team_id": request.team,
+        "batch_id": request.batch_id,
+        "run_id": request.run_id,
+        "purpose": Purpose.JUDGE,
+        "model": request.model,
+        "answered_by": answer.answered_by,
+        "input_tokens": answer.tokens.input,
+        "output_tokens": answer.tokens.output,
+        "cache_read_tokens": answer.tokens.cache_read,
+        "cache_write_tokens": answer.tokens.cache_write,
+        "cost_usd": answer.cost_usd,
+        "seconds": answer.seconds,
+        "simulated": int(answer.simulated),
+        "attempts": 1,
+        "lane": "batch",
+        "created_at": Now(),
+    }
 
 
 def _one_packer(connection: Connection) -> None:

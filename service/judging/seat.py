@@ -97,4 +97,5 @@ def judged(request: JudgeRequest, verdict: Verdict, answers: Sequence[JudgeAnswe
         seconds=sum(answer.seconds for answer in answers),
         cost_usd=total_cost([answer.cost_usd for answer in answers]),
         calls=len(answers),
+        simulated=any(answer.simulated for answer in answers),
     )

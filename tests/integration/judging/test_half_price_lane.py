@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine, select
@@ -16,7 +17,7 @@ from schemas.states import Outcome
 from service.errors import BadInput, StageFailed
 from service.judging.ask import Asker, ask_with, judge_answer
 from service.judging.judge import judge
-from service.judging.judgement import InLane, JudgeFailed
+from service.judging.judgement import InLane, JudgeFailed, SlotJudgement
 from service.judging.kept import KeptJudgements
 from service.judging.lane import LaneRequest, LaneSettings
 from service.judging.lane_ask import LaneAsk, uses_lane
@@ -27,10 +28,12 @@ from service.judging.settings import JudgeSettings
 from service.judging.shipping import Shipping
 from service.limits.budgets import Account, OverBudget
 from service.limits.memory_budgets import MemoryBudgets
-from service.models import ClientSettings, ModelClient
+from service.models import ClientSettings, ModelClient, Tokens
 from service.models.lane import Lane
+from service.models.prices import Prices
 from service.storage.engine import open_engine
-from service.storage.tables import lane_requests, metadata
+from service.storage.ledger import LedgerRows
+from service.storage.tables import lane_requests, metadata, model_calls
 
 SETTINGS = JudgeSettings(models=("simulated",), rejudge_share=0.0)
 AT_ONCE = LaneSettings(max_requests=50, max_age_seconds=0.0, poll_seconds=0.0, lease_seconds=0.0)
@@ -96,6 +99,15 @@ class House:
         with self.engine.begin() as connection:
             return set(connection.execute(select(lane_requests.c.state)).scalars())
 
+    def kept_of(self, number: int) -> SlotJudgement:
+        found = self.kept.get(load(LaneRequest("", number, "b", "default", Slot("simulated"), 0)).id)
+        assert found is not None
+        return found
+
+    def ledger(self) -> list[Any]:
+        with self.engine.begin() as connection:
+            return list(connection.execute(select(model_calls).order_by(model_calls.c.run_id)).all())
+
 
 def paid(model: simulator.Simulator) -> tuple[int, int]:
     """Requests paid in batches, and messages paid in real time."""
@@ -115,6 +127,33 @@ def test_judgements_travel_together_and_come_back(
     assert sorted(house.woken) == list(range(7))
     assert paid(model) == (7, 0)
     assert model.stats()["batches"]["created"] == 1
+
+
+def test_every_answer_of_the_lane_is_in_the_ledger_once_at_half_the_price_with_its_marker(
+    engine: Engine, model: simulator.Simulator
+) -> None:
+    price = {"input": 3.0, "output": 15.0, "cache_read": 0.3, "cache_write_5m": 3.75, "cache_write_1h": 3.75}
+    client = ModelClient(ClientSettings("test-key", model.url), prices=Prices({"models": {"simulated": [price]}}))
+    house = House(engine, client)
+    for number in (1, 2):
+        house.judge(number)
+
+    for _ in range(2):
+        house.step()
+    assert [house.judge(number) for number in (1, 2)] == [True, True]
+
+    rows = house.ledger()
+    assert [(row.run_id, row.team_id, row.batch_id, row.lane, row.purpose) for row in rows] == [
+        (number, "default", "b", "batch", "judge") for number in (1, 2)
+    ]
+    assert all(row.simulated and row.answered_by == "simulated" for row in rows)
+    for row in rows:
+        tokens = Tokens(row.input_tokens, row.output_tokens, row.cache_read_tokens, row.cache_write_tokens)
+        assert row.cost_usd == pytest.approx((client.prices.cost("simulated", tokens) or 0.0) / 2, abs=1e-8)
+        assert row.cost_usd > 0
+    assert LedgerRows(engine).spent_by_batch("b")[0] == pytest.approx(sum(row.cost_usd for row in rows))
+    assert all(house.kept_of(row.run_id).simulated for row in rows)
+    client.close()
 
 
 def test_a_shipment_waits_until_it_is_full_or_old(
@@ -168,6 +207,7 @@ def test_a_process_killed_between_send_and_collect_loses_nothing_and_pays_nothin
 
     assert [house.judge(number) for number in range(9)] == [True] * 9
     assert paid(model) == (9, 0)
+    assert sorted(row.run_id for row in house.ledger()) == list(range(9))
     assert model.stats()["batches"].get("repeated_requests", 0) == 0
     assert model.stats()["batches"]["created"] == 1
 
