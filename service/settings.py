@@ -62,6 +62,9 @@ class Settings(BaseSettings):
     sweep_seconds: float = Field(1.0, gt=0, description="how often recovery looks around")
     overtaken_seconds: float = Field(5.0, gt=0, description="a message overtaken by this much counts as lost")
     max_attempts: int = Field(5, ge=1, description="claims of one stage before a run settles as infra_error")
+    busy_timeout_seconds: float = Field(
+        6 * 3_600.0, gt=0, description="how long a run waits for a busy model before it settles as infra_error"
+    )
     execute_timeout_seconds: float = Field(600.0, gt=0, description="deadline of one execution")
     check_timeout_seconds: float = Field(120.0, gt=0, description="deadline of one check")
     judge_timeout_seconds: float = Field(300.0, gt=0, description="deadline of one judgement")

@@ -17,12 +17,14 @@ from service.errors import StageFailed, Unavailable
 from service.jobs import Job, Jobs
 from service.judging.judgement import InLane
 from service.leases import Held, Leases
+from service.limits.port import RetryLater
 from service.models.port import SpendLimit
 from service.queue import Broker
 from service.recovery import Recovery
 from service.settings import Settings
 from service.storage.artifacts import ArtifactStore
 from service.storage.rows import Blob, Claim
+from service.storage.runs import BUSY
 from service.storage.store import Store, database_errors
 
 _SAVE_TRIES = 8
@@ -94,24 +96,42 @@ class Stages:
         except InLane as travelling:
             self._not_yet(claim, travelling)
             return None
+        except RetryLater as busy:
+            return self._busy(claim, busy)
         except SpendLimit as limit:
             self._pause_team(claim, limit)
             return None
         except Unavailable as error:
-            return self._again_later(claim, str(error), getattr(error, "retry_after_seconds", None))
+            return self._again_later(claim, str(error))
         except Exception as error:  # noqa: BLE001  the door of a stage: a bug must end in a named outcome, not in silence
             log.error("stage broke", with_traceback=True)
             return self._again_later(
                 claim, f"internal error ({type(error).__name__}); the worker's log has the details"
             )
 
-    def _again_later(self, claim: Claim, reason: str, delay: float | None = None) -> End | None:
+    def _again_later(self, claim: Claim, reason: str) -> End | None:
         """Hand the run back with a growing pause; too many attempts settle it."""
         if claim.attempt >= self._settings.max_attempts:
             return settled(Outcome.INFRA_ERROR, f"given up after {claim.attempt} attempts: {reason}")
-        pause = delay if delay is not None else min(30.0, 0.5 * 2**claim.attempt) * random.uniform(0.75, 1.25)  # noqa: S311
+        pause = _growing(claim.attempt)
         log.warning("handed back", reason=reason, again_in=round(pause, 1))
         self._patiently(lambda: self._store.runs.hand_back(claim, pause, reason, counts=True))
+        return None
+
+    def _busy(self, claim: Claim, busy: RetryLater) -> End | None:
+        """The model has no time for us, which is nobody's failure: bounded by time, not by attempts.
+
+        Until it is tried again the run keeps no place in the window: others may ask another model.
+        """
+        since = self._patiently(lambda: self._store.runs.busy_since(claim))
+        waited = claim.claimed_at - since if since is not None else 0.0
+        if waited >= self._settings.busy_timeout_seconds:
+            return settled(Outcome.INFRA_ERROR, f"given up after {waited:.0f} s: {busy}")
+        # The fence counts the tries: a model that names a short time again and again is asked more and more rarely.
+        pause = max(busy.seconds, _growing(claim.fence))
+        log.info("model busy", reason=str(busy), again_in=round(pause, 1), waited=round(waited, 1))
+        hand_back = self._store.runs.hand_back
+        self._patiently(lambda: hand_back(claim, pause, str(busy), counts=False, waiting=True, result=BUSY))
         return None
 
     def _not_yet(self, claim: Claim, travelling: InLane) -> None:
@@ -205,6 +225,11 @@ class Stages:
             self._settings.heartbeat_seconds,
             lambda: self._store.batches.extend_aggregate(batch_id, fence, seconds),
         )
+
+
+def _growing(number: int) -> float:
+    """Seconds to wait after the n-th try, spread so that many do not come back at once."""
+    return min(30.0, 0.5 * 2.0 ** min(number, 10)) * random.uniform(0.75, 1.25)  # noqa: S311
 
 
 class Heartbeat:

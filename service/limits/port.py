@@ -22,11 +22,6 @@ class RetryLater(Unavailable):
         self.seconds = seconds
         super().__init__(message)
 
-    @property
-    def retry_after_seconds(self) -> float:
-        """The name under which a stage looks for it."""
-        return self.seconds
-
 
 class Purpose(StrEnum):
     """What a request is for."""

@@ -1,8 +1,9 @@
 """What an exception of the SDK means: try again, hand back, pause the team, or end the run in a named outcome.
 
-429 with retry-after within the cap, 529, 5xx, 408, 409, connection cut,
-an error event in the stream, an answer that is no JSON                    try again, so many times, then RetryLater
-429 with a longer retry-after                                              RetryLater with that time
+429 with retry-after within the cap, 529, 503 with retry-after             try again, so many times, then RetryLater
+the same with a longer retry-after                                         RetryLater with that time
+5xx, 408, 409, connection cut, an error event in the stream,
+an answer that is no JSON                                                  try again, so many times, then Unavailable
 429 enforced_spend_limit_reached, billing_error                            SpendLimit
 400 prompt is too long, 413, other 400                                     executor_error or judge_error
 401, 403, 404                                                              infra_error: the installation is wrong
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from anthropic import APIStatusError
 
 _RETRYABLE_STATUS = frozenset({408, 409, 429})
+_BUSY_STATUS = frozenset({429, 529})
 _RETRYABLE_TYPES = frozenset({"overloaded_error", "api_error", "rate_limit_error", "timeout_error"})
+_BUSY_KINDS = frozenset({"rate_limit_error", "ramp_limit_exceeded", "overloaded_error"})
+_BUSY_SECONDS = 15.0  # for a busy model that does not say how long
 _SPENT = frozenset({"enforced_spend_limit_reached", "billing_error"})
 _REMEDIES = {
     401: "the provider refused the key; set ANTHROPIC_API_KEY",
@@ -45,12 +49,18 @@ class Failure:
     request_id: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether the model is well and only has no time for us; more tries may not mend a broken one."""
+        told_when = self.status == 503 and self.retry_after_seconds is not None
+        return self.is_retryable and (self.kind in _BUSY_KINDS or self.status in _BUSY_STATUS or told_when)
+
     def as_error(self, call: Call) -> AssayError:
         """What is raised when it is not tried again."""
         if self.kind in _SPENT:
             return SpendLimit(call.team, f"the spend limit of the provider is reached for {call.model}: {self.detail}")
-        if self.is_retryable and self.retry_after_seconds is not None:
-            seconds = self.retry_after_seconds
+        if self.is_busy:
+            seconds = _BUSY_SECONDS if self.retry_after_seconds is None else self.retry_after_seconds
             return RetryLater(seconds, f"model {call.model} is busy ({self.kind}); again in {seconds:.0f} s")
         if self.is_retryable:
             return Unavailable(f"model {call.model} does not answer ({self.kind}: {self.detail})")

@@ -32,6 +32,9 @@ from service.storage.engine import alone
 from service.storage.rows import ASIDE, FIRST_FENCE, Blob, Claim, Message, RunRow, Saved
 from service.storage.tables import artifacts, attempts, batches, runs
 
+BUSY = "busy"
+# Results of attempts after which the stage is still to be done.
+_NOT_ENDED = (BUSY, "handed_back", "lost")
 OPEN_STAGES = (Stage.EXECUTE, Stage.CHECK, Stage.JUDGE)
 
 # The statements of the hot path are built once: building them anew would cost more than running them.
@@ -191,7 +194,13 @@ class Runs:
         return Saved(None, settled=True)
 
     def hand_back(
-        self, claim: Claim, delay_seconds: float, error: str | None, counts: bool, waiting: bool = False
+        self,
+        claim: Claim,
+        delay_seconds: float,
+        error: str | None,
+        counts: bool,
+        waiting: bool = False,
+        result: str = "handed_back",
     ) -> bool:
         """Let go of a run so that it is tried again later.
 
@@ -199,7 +208,17 @@ class Runs:
         """
         given: dict[str, Any] = {"pause_seconds": delay_seconds, "uncounted": 0 if counts else 1}
         given["then"] = Stage.WAITING if waiting else claim.stage
-        return self._save(_HAND_BACK, claim, given, {}, "handed_back", error) is not None
+        return self._save(_HAND_BACK, claim, given, {}, result, error) is not None
+
+    def busy_since(self, claim: Claim) -> float | None:
+        """When the run was first handed back because its model was busy, since a stage of it last ended; else None."""
+        mine = (attempts.c.run_id == claim.run_id, attempts.c.stage == claim.stage)
+        ended = select(func.max(attempts.c.fence)).where(*mine, attempts.c.result.not_in(_NOT_ENDED))
+        since = select(func.min(attempts.c.started_at)).where(
+            *mine, attempts.c.result == BUSY, attempts.c.fence > func.coalesce(ended.scalar_subquery(), 0)
+        )
+        with self._engine.begin() as connection:
+            return connection.execute(since).scalar_one_or_none()
 
     def wake(self, run_ids: Iterable[int]) -> None:
         """What these runs waited for has come: they are due now."""

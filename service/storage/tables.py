@@ -170,7 +170,7 @@ attempts = Table(
     Column("worker", String(200), comment="who tried"),
     Column("started_at", Float, comment="when it was claimed"),
     Column("ended_at", Float, nullable=False, comment="when it was saved, failed or given up"),
-    Column("result", String(20), nullable=False, comment="done, handed_back, lost, or the outcome it ended in"),
+    Column("result", String(20), nullable=False, comment="done, handed_back, busy, lost, or the outcome it ended in"),
     Column("error", Text, comment="one sentence, if it failed"),
 )
 

@@ -76,7 +76,7 @@ def test_a_long_retry_after_is_handed_back_at_once(client: ModelClient, simulato
     with pytest.raises(RetryLater) as raised:
         ask(client, "complete")
 
-    assert raised.value.retry_after_seconds == 3600
+    assert raised.value.seconds == 3600
     assert simulator.stats()["requests"] == 1
 
 

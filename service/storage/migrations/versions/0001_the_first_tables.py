@@ -365,7 +365,7 @@ def upgrade() -> None:
             "result",
             sa.String(length=20),
             nullable=False,
-            comment="done, handed_back, lost, or the outcome it ended in",
+            comment="done, handed_back, busy, lost, or the outcome it ended in",
         ),
         sa.Column("error", sa.Text(), nullable=True, comment="one sentence, if it failed"),
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_attempts_run_id")),
