@@ -111,9 +111,32 @@ def probe_broker(settings: Settings) -> Iterator[Line]:
     if settings.broker_url.startswith("redis"):
         yield _redis(settings.broker_url)
     else:
-        yield Line(
-            Health.NOTE, "broker", f"{place(settings.broker_url)} answers; each process limits model calls by itself"
-        )
+        yield Line(Health.OK, "broker", f"{place(settings.broker_url)} answers")
+
+
+def probe_limits(settings: Settings) -> Iterator[Line]:
+    """Whether the whole fleet shares one limiter and its budgets."""
+    if settings.limits is None:
+        alone = "each process limits model calls and keeps budgets by itself"
+        if settings.broker_url:
+            yield Line(Health.NOTE, "limits", f"{alone}; set ASSAY_LIMITS_URL to a Redis for the whole fleet")
+        else:
+            yield Line(Health.OK, "limits", "inside the process")
+    elif settings.limits == settings.broker_url:
+        yield Line(Health.OK, "limits", "in the broker's Redis")
+    else:
+        yield _answering_limits(settings.limits)
+
+
+def _answering_limits(url: str) -> Line:
+    import redis
+
+    try:
+        with redis.Redis.from_url(url, socket_timeout=3, socket_connect_timeout=3) as client:
+            client.ping()
+    except redis.RedisError as error:
+        return Line(Health.BROKEN, "limits", f"{place(url)} does not answer: {error}; check ASSAY_LIMITS_URL")
+    return Line(Health.OK, "limits", f"Redis at {place(url)} answers")
 
 
 def _redis(url: str) -> Line:

@@ -41,7 +41,7 @@ def worst_cost(prices: Prices, model: str, read: int, said: int) -> float | None
 
 def open_models(settings: Settings, store: Store, concurrency: int) -> ModelAccess:
     """A client whose every request is limited, paid for and written down."""
-    limiter, budgets = _shared_parts(settings, store) if _has_redis(settings) else _own_parts(settings, store)
+    limiter, budgets = _shared_parts(settings, store) if settings.limits else _own_parts(settings, store)
     prices = known_prices()
     accounts = Accounts(settings, store)
     hook = LimitsHook(Gate(limiter), budgets, accounts, functools.partial(worst_cost, prices))
@@ -54,14 +54,10 @@ def _policy(settings: Settings) -> Policy:
     return Policy(rates={model: Rate(**limits) for model, limits in settings.rates.items()})
 
 
-def _has_redis(settings: Settings) -> bool:
-    return (settings.broker_url or "").startswith("redis")
-
-
 def _shared_parts(settings: Settings, store: Store) -> tuple[Limiter, Budgets]:
     from redis import Redis
 
-    redis: Any = Redis.from_url(settings.broker_url or "", socket_connect_timeout=3, socket_timeout=5)
+    redis: Any = Redis.from_url(settings.limits or "", socket_connect_timeout=3, socket_timeout=5)
     return RedisLimiter(redis, _policy(settings)), RedisBudgets(redis, Spent(store))
 
 

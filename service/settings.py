@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SecretsSettingsSource, SettingsConfigDict
 
 from service.errors import BadInput
 
 # URLs are written down without the password that belongs in them: it is a secret of its own, in a file of its own.
-_PASSWORDS = {"database_url": "database_password", "broker_url": "broker_password"}
+_PASSWORDS = {"database_url": "database_password", "broker_url": "broker_password", "limits_url": "broker_password"}
 
 
 class Settings(BaseSettings):
@@ -27,7 +27,13 @@ class Settings(BaseSettings):
     database_url: str | None = Field(None, description="PostgreSQL for a fleet; SQLite in the data folder if unset")
     broker_url: str | None = Field(None, description="Redis or RabbitMQ for a fleet; inside the process if unset")
     database_password: SecretStr | None = Field(None, description="put into the database's URL, if that has none")
-    broker_password: SecretStr | None = Field(None, description="put into the broker's URL, if that has none")
+    broker_password: SecretStr | None = Field(
+        None, description="put into the broker's and the limits' URL, if that has none"
+    )
+    limits_url: str | None = Field(
+        None,
+        description="Redis for the fleet's limits and budgets; the broker if that is Redis, else each process's own",
+    )
     secrets: Path = Field(Path("/run/secrets"), description="a folder with one file per setting, named assay_<name>")
     artifacts: Literal["filesystem", "database"] = Field("filesystem", description="where artifacts are kept")
     artifact_folder: Path | None = Field(None, description="artifacts on a shared mount; in the data folder if unset")
@@ -134,6 +140,13 @@ class Settings(BaseSettings):
         files = [SecretsSettingsSource(settings_cls, folder)] if folder.is_dir() else []
         return init_settings, env_settings, *files
 
+    @field_validator("limits_url")
+    @classmethod
+    def _limits_are_kept_in_redis(cls, url: str | None) -> str | None:
+        if url is not None and not url.startswith(("redis://", "rediss://")):
+            raise ValueError("limits and budgets are kept in Redis; give a redis:// URL")
+        return url
+
     @model_validator(mode="before")
     @classmethod
     def _put_passwords_into_urls(cls, given: dict[str, Any]) -> dict[str, Any]:
@@ -152,6 +165,12 @@ class Settings(BaseSettings):
     def is_embedded(self) -> bool:
         """Whether API, workers and broker share one process."""
         return self.broker_url is None
+
+    @property
+    def limits(self) -> str | None:
+        """The Redis that limits and budgets are kept in; None: every process has its own."""
+        shared = self.broker_url if (self.broker_url or "").startswith("redis") else None
+        return self.limits_url or shared
 
     @property
     def artifact_root(self) -> Path:
@@ -184,4 +203,6 @@ def load_settings(**said: object) -> Settings:
 def embedded_settings(**said: object) -> Settings:
     """Settings for one process that is everything: SQLite and the broker inside, whatever the environment says."""
     wanted = load_settings(**said).model_dump()
-    return Settings.model_construct(_fields_set=None, **{**wanted, "database_url": None, "broker_url": None})
+    return Settings.model_construct(
+        _fields_set=None, **{**wanted, "database_url": None, "broker_url": None, "limits_url": None}
+    )

@@ -82,8 +82,8 @@ class Messages:
             raise Refused(f"prompt is too long: {used.total} tokens > {self.settings.context_window_tokens} maximum")
         self.cache.warm(blocks)
         message = self.model.answer(asked, fault)
-        kind = fault.kind if fault else None
-        if kind not in ("cut", "stream_error"):
+        kind = fault.kind if fault and (fault.kind != "malformed" or fault.body) else None
+        if kind not in ("cut", "stream_error", "malformed"):
             self.stats.note_answer(used, message.output_tokens)
         if asked.body.get("stream"):
             return Reply(200, headers={"content-type": "text/event-stream"}, pieces=streamed(message, used, kind))

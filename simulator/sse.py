@@ -57,11 +57,14 @@ def _split(text: str) -> list[str]:
 async def streamed(message: Message, used: InputUsage, fault: str | None) -> AsyncIterator[bytes]:
     """The events as they go over the wire; few writes, because a thousand streams share one loop."""
     parts = list(events(message, used))
-    if fault not in ("cut", "stream_error"):
+    if fault not in ("cut", "stream_error", "malformed"):
         yield b"".join(parts[:2])
         yield b"".join(parts[2:])
         return
     yield b"".join(parts[: len(parts) // 2])
     if fault == "cut":
         raise Cut
+    if fault == "malformed":
+        yield b'event: content_block_delta\ndata: {"type": "content_block_del\n\n'
+        return
     yield _event("error", error={"type": "overloaded_error", "message": "overloaded"})

@@ -6,6 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from service.errors import BadInput
+from service.settings import load_settings
 from service.storage.engine import open_engine
 from service.storage.schema import migrate
 
@@ -39,6 +41,7 @@ def test_a_fresh_machine_is_well_and_nothing_is_left_behind(tmp_path: Path) -> N
         "sandbox",
         "database",
         "broker",
+        "limits",
         "models",
         "disk data",
         "disk work",
@@ -75,6 +78,28 @@ def test_what_does_not_answer_is_broken_and_no_secret_is_shown(monkeypatch: pyte
     assert code == 1 and "s3cret" not in text
     assert {what for what, (health, _) in found.items() if health == "broken"} == {"database", "broker"}
     assert found["models"][0] == "ok"
+
+
+def test_a_fleets_limits_are_asked_for_and_their_absence_is_noted(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASSAY_BROKER_URL", "amqp://127.0.0.1:1//")
+    alone, _, _ = examined()
+    monkeypatch.setenv("ASSAY_LIMITS_URL", redis_url)
+    shared, _, _ = examined()
+    monkeypatch.setenv("ASSAY_LIMITS_URL", "redis://:s3cret@127.0.0.1:1/0")
+    away, code, text = examined()
+
+    assert alone["limits"][0] == "note" and "ASSAY_LIMITS_URL" in alone["limits"][1]
+    assert shared["limits"][0] == "ok"
+    assert away["limits"][0] == "broken" and code == 1 and "s3cret" not in text
+
+
+def test_limits_that_are_no_redis_are_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_LIMITS_URL", "amqp://somewhere")
+
+    with pytest.raises(BadInput, match="ASSAY_LIMITS_URL .* kept in redis"):
+        load_settings()
 
 
 def test_a_model_without_a_key_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:

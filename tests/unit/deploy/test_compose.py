@@ -76,14 +76,15 @@ def test_no_secret_stands_in_an_environment() -> None:
     assert (ROOT / "deploy" / "secrets" / ".gitignore").read_text().splitlines()[1:] == ["*", "!.gitignore"]
 
 
-def test_the_rabbitmq_override_replaces_redis_everywhere() -> None:
+def test_the_rabbitmq_override_replaces_the_broker_everywhere_and_keeps_redis_for_the_limits() -> None:
     services = merged("docker-compose.yml", RABBIT)["services"]
 
-    assert services["redis"]["profiles"] == ["unused"]
+    assert "profiles" not in services["redis"]
     for name in OURS:
         assert services[name]["environment"]["ASSAY_BROKER_URL"] == "amqp://assay@rabbitmq:5672//"
+        assert services[name]["environment"]["ASSAY_LIMITS_URL"] == "redis://redis:6379/0"
         if "redis" in services[name]["depends_on"]:
-            assert services[name]["depends_on"]["redis"]["required"] is False
+            assert services[name]["depends_on"]["redis"] == {"condition": "service_healthy"}
             assert "rabbitmq" in services[name]["depends_on"]
 
 
