@@ -6,8 +6,8 @@ from typing import Any
 
 from schemas.states import BatchState, ComparisonState
 from service import log
+from service.batch_settings import refuse_self_judge
 from service.errors import BadInput, Conflict, NotFound
-from service.judging.settings import refuse_self_judge
 from service.queue import Broker
 from service.settings import Settings
 from service.storage.artifacts import ArtifactStore
