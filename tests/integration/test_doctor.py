@@ -98,7 +98,7 @@ def test_a_fleets_limits_are_asked_for_and_their_absence_is_noted(
 def test_limits_that_are_no_redis_are_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_LIMITS_URL", "amqp://somewhere")
 
-    with pytest.raises(BadInput, match="ASSAY_LIMITS_URL .* kept in redis"):
+    with pytest.raises(BadInput, match=r"ASSAY_LIMITS_URL .* kept in redis"):
         load_settings()
 
 
