@@ -110,7 +110,7 @@ def bench_submit(runs: int) -> None:
                 f"submit  {kind:10} {runs:,} runs accepted in {seconds:.2f} s, memory +{megabytes() - before:.0f} MB; "
                 f"first admission {refill * 1000:.0f} ms for {len(broker.messages)} messages; cancel {cancel:.2f} s"
             )
-            parts.store.close()
+            parts.close()
 
 
 def to_check(_job: object, _held: object) -> End:
@@ -160,7 +160,7 @@ def bench_stages(runs: int) -> None:
                     f"stages  {kind:10} {threads} threads: {done / seconds:.0f} runs/s of three stages, "
                     f"{cpu / done * 1000:.2f} ms CPU per run in the worker"
                 )
-                parts.store.close()
+                parts.close()
 
 
 def bench_fleet(runs: int) -> None:
@@ -262,7 +262,7 @@ def bench_profile(runs: int) -> None:
         drain(parts, broker)
         profile.disable()
         pstats.Stats(profile).sort_stats("tottime").print_stats(18)
-        parts.store.close()
+        parts.close()
 
 
 def main() -> None:

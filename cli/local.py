@@ -47,7 +47,7 @@ class Local(Desk):
 
     def close(self) -> None:
         """Close the database."""
-        self._parts.store.close()
+        self._parts.close()
 
     def submit(self, skill: str | Path, **options: Unpack[SubmitOptions]) -> Json:
         """Accept a batch; it runs when workers do."""
@@ -151,8 +151,7 @@ class Local(Desk):
             with simulated(self._parts.settings, [MODEL if judge.startswith(MODEL) else judge]) as ready:
                 judging = Parts(ready)
                 judging.compare(comparison_id)
-                judging.models.close()
-                judging.store.close()
+                judging.close()
 
     def comparison_file(self, comparison_id: str, name: str) -> bytes:
         """One file of a finished comparison."""

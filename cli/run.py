@@ -1,5 +1,6 @@
 """`assay run`: a whole batch on this machine, with no server."""
 
+import contextlib
 import functools
 import json
 import shutil
@@ -101,19 +102,19 @@ def carry_out(settings: Settings, wanted: Wanted, begin: Callable[[Any], str], g
     from service.storage.schema import migrate
     from workers.embedded import Embedded
 
-    parts = Parts(settings)
-    migrate(parts.store.engine)
-    batch_id = begin(parts)
-    try:
-        with Embedded(parts), ProgressView() as view:
-            ask = functools.partial(parts.desk.status, batch_id, settings.team)
-            status = watch(ask, view, must_hold=functools.partial(_refuse_full_disk, settings.data))
-    except KeyboardInterrupt:
-        print(f"\nstopped; go on with: {go_on}", file=sys.stderr)
-        return 130
-    paths = write_results(parts, batch_id)
-    gated = judge(Local(parts), batch_id, wanted.asked)
-    _tell(status, gated, paths, wanted.as_json)
+    with contextlib.closing(Parts(settings)) as parts:
+        migrate(parts.store.engine)
+        batch_id = begin(parts)
+        try:
+            with Embedded(parts), ProgressView() as view:
+                ask = functools.partial(parts.desk.status, batch_id, settings.team)
+                status = watch(ask, view, must_hold=functools.partial(_refuse_full_disk, settings.data))
+        except KeyboardInterrupt:
+            print(f"\nstopped; go on with: {go_on}", file=sys.stderr)
+            return 130
+        paths = write_results(parts, batch_id)
+        gated = judge(Local(parts), batch_id, wanted.asked)
+        _tell(status, gated, paths, wanted.as_json)
     return int(gated["exit_code"]) if gated["results"] else 0 if decided(status.progress.outcomes) else 2
 
 

@@ -1,7 +1,7 @@
 """`assay serve`: the API; on the embedded default with the workers, so that one command is a whole installation."""
 
 import signal
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -38,7 +38,7 @@ def serve(
     log.configure(settings.log_level, settings.log_format)
     with ExitStack() as stack:
         ready = stack.enter_context(simulated(settings, [model]))
-        parts = Parts(ready)
+        parts = stack.enter_context(closing(Parts(ready)))
         if ready.database_url is None:
             migrate(parts.store.engine)
         require_newest(parts.store.engine)

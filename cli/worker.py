@@ -36,7 +36,7 @@ def worker(
     parts.broker.check()
     if "executor" in names or "checker" in names:
         log.info("sandbox probed", tier=parts.sandbox.tier)
-    parts.store.close()
+    parts.close()
     supervise(names, concurrency, settings)
 
 

@@ -74,6 +74,12 @@ class Parts:
                 self._built[name] = build()
             return cast(T, self._built[name])
 
+    def close(self) -> None:
+        """Close what was opened: the connection to the model, then the database."""
+        if "models" in self._built:
+            self.models.close()
+        self.store.close()
+
     @property
     def store(self) -> Store:
         """The database."""

@@ -117,7 +117,8 @@ def test_a_batch_from_archive_to_report_over_http_with_a_restart_in_between(flee
         assert finished["state"] == "finished", fleet.logs()
         assert finished["progress"]["outcomes"] == {"scored": CASES * RUNS * 2}
         stages = [data["id"] for kind, data in seen if kind == "stage"]
-        assert len(stages) == len(set(stages)) >= CASES * RUNS * 2 * 3
+        # Nothing is to be checked here: every run is executed and judged.
+        assert len(stages) == len(set(stages)) >= CASES * RUNS * 2 * 2
 
         benchmark, feedback = client.benchmark(batch), client.feedback(batch)
         assert len(benchmark["runs"]) == CASES * RUNS * 2
@@ -129,7 +130,7 @@ def test_a_batch_from_archive_to_report_over_http_with_a_restart_in_between(flee
         with zipfile.ZipFile(export) as archive:
             assert sum(name.endswith("/grading.json") for name in archive.namelist()) == CASES * RUNS * 2
         run = client.run(next(client.runs(batch))["id"])
-        assert {step["stage"] for step in run["story"]} == {"execute", "check", "judge"}
+        assert {step["stage"] for step in run["story"]} == {"execute", "judge"}
         assert client.artifact(run["id"], "transcript.md")
 
     fleet.environment |= {"ASSAY_SERVER": api.url, "ASSAY_TOKEN": token}

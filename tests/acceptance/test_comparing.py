@@ -83,8 +83,7 @@ def test_the_same_over_http_is_done_by_a_judge_worker(folder: Path) -> None:
             summary = json.loads(client.comparison_file(ended["id"], "summary.json"))
             assert summary["pairs"]["compared"] == 2
             assert client.history("csv-summary", "skill_creator")["iterations"][1]["grading_result"] == ended["result"]
-        parts.models.close()
-        parts.store.close()
+        parts.close()
 
 
 def wait(client: Client, comparison_id: str) -> dict[str, Any]:

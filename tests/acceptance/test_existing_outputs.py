@@ -1,5 +1,6 @@
 """`assay grade`, `import` and `regrade` as a person uses them: the real program, the real SDK, the simulator."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -231,7 +232,7 @@ def test_a_server_regrades_and_the_client_shows_both(tmp_path: Path, model: simu
     reach = {"anthropic_base_url": model.url, "anthropic_api_key": "test-key"}
     parts = make_parts(tmp_path, **{alias.upper(): value for alias, value in reach.items()})
 
-    with Served(parts) as served, Embedded(parts):
+    with contextlib.closing(parts), Served(parts) as served, Embedded(parts):
         words = ["regrade", old["batch_id"], "--evals", str(changed), "--server", served.url, "--json"]
         environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
         command = [sys.executable, "-m", "cli", *words]

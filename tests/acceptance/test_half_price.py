@@ -74,4 +74,4 @@ def test_killed_between_sending_and_collecting_every_judgement_is_collected_once
     parts = Parts(Settings(data=tmp_path / "data", database_url=None))
     lanes = {run.facts["simulated"] for run in parts.desk.runs(said["batch_id"], "default") if run.facts}
     assert lanes == {True}
-    parts.store.close()
+    parts.close()

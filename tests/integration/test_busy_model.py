@@ -73,7 +73,7 @@ def house(tmp_path: Path) -> Iterator[House]:
     parts = Parts(settings)
     migrate(parts.store.engine)
     yield House(parts, write_skill(tmp_path / "skill", 1))
-    parts.store.close()
+    parts.close()
 
 
 BUSY = RetryLater(600.0, "model m is busy (rate_limit_error); again in 600 s")

@@ -37,4 +37,4 @@ def test_a_spend_limit_pauses_the_team_and_costs_no_attempt(tmp_path: Path) -> N
     parts.recovery.refill()
     again = parts.store.runs.one(run.id)
     assert again is not None and again.stage is Stage.EXECUTE
-    parts.store.close()
+    parts.close()

@@ -122,7 +122,7 @@ class Fleet:
         while time.monotonic() < deadline and any(worker.poll() is None for worker in self.workers):
             time.sleep(0.1)
         self.kill_all()
-        self.parts.store.close()
+        self.parts.close()
 
     def in_flight(self, batch_id: str) -> int:
         """How many runs a worker holds right now."""

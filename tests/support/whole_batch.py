@@ -31,7 +31,7 @@ class WithModels(Parts):
     def close(self) -> None:
         """Let go of everything."""
         self.client.close()
-        self.store.close()
+        super().close()
 
     def run_batch(self, skill: Path, **settings: Any) -> str:
         """Submit and work until the batch has ended; gives its id."""

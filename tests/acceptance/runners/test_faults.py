@@ -82,6 +82,7 @@ SETTINGS: dict[str, Any] = {
     "runner": "messages",
     "executor_model": "simulated",
     "judge_model": "simulated-judge",
+    "analyst": False,  # it asks once for a whole batch
 }
 
 

@@ -15,7 +15,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, postgres_server) -> Iterato
     parts = make_parts(folder, url, requests_per_minute=100_000, upload_max_bytes=2_000_000, body_max_bytes=1_000_000)
     with Served(parts) as running:
         yield running
-    parts.store.close()
+    parts.close()
 
 
 @pytest.fixture(scope="module")

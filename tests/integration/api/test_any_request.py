@@ -33,7 +33,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory, postgres_server) -> Iterator
         work(parts, batch, "mine")
         finish(parts, batch)
         yield served
-    parts.store.close()
+    parts.close()
 
 
 def schemathesis(folder: Path, served: Served, *options: str) -> subprocess.CompletedProcess[str]:

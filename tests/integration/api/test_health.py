@@ -18,7 +18,7 @@ def test_readiness_names_the_part_that_is_away_and_no_address(tmp_path: Path) ->
     parts = make_parts(tmp_path, broker_url="redis://:secret@127.0.0.1:1/0")
     with Served(parts) as running, running.client() as client:
         answer = client.get("/readyz")
-    parts.store.close()
+    parts.close()
 
     assert (answer.status_code, answer.json()["database"]) == (503, "ok")
     assert "does not answer" in answer.json()["broker"] or answer.json()["broker"] == "the broker"

@@ -17,7 +17,7 @@ def open_api(tmp_path: Path) -> Iterator[Served]:
     parts = make_parts(tmp_path)
     with Served(parts) as running:
         yield running
-    parts.store.close()
+    parts.close()
 
 
 def test_without_tokens_this_machine_is_let_in(open_api: Served) -> None:
@@ -102,7 +102,7 @@ def test_a_token_that_asks_too_often_is_slowed_down(tmp_path: Path) -> None:
     parts = make_parts(tmp_path, requests_per_minute=2)
     with Served(parts) as running, running.client() as client:
         answers = [client.get("/v1/batches") for _ in range(3)]
-    parts.store.close()
+    parts.close()
 
     assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert int(answers[2].headers["retry-after"]) >= 1

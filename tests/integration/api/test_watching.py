@@ -83,7 +83,7 @@ def test_many_watchers_cost_the_database_as_much_as_one(tmp_path: Path, monkeypa
         work(parts, batch, "default")
         finish(parts, batch)
         results = [watcher.result(30) for watcher in watchers]
-    parts.store.close()
+    parts.close()
 
     assert all(events[-1][1] == "end" for events in results)
     # Some seconds of one look each half second, not thirty times that; and no thread per watcher beside the test's own.
@@ -105,7 +105,7 @@ def test_the_client_follows_a_batch_over_a_restart_of_the_api(tmp_path: Path) ->
         work(parts, batch, "default")
         finish(parts, batch)
         watcher.join(30)
-    parts.store.close()
+    parts.close()
 
     stages = [data["id"] for kind, data in seen if kind == "stage"]
     assert len(stages) == len(set(stages)) == 12

@@ -65,7 +65,7 @@ def test_the_end_of_a_batch_is_told_once_and_signed(tmp_path: Path, receiver: Re
         batch, webhook = an_ended_batch(served, receiver.url)
         parts.webhooks.deliver_due()
         parts.webhooks.deliver_due()
-    parts.store.close()
+    parts.close()
 
     ((headers, body),) = receiver.told
     when, mac = (part.partition("=")[2] for part in headers["Assay-Signature"].split(","))
@@ -87,7 +87,7 @@ def test_what_a_receiver_did_not_take_is_told_again(tmp_path: Path, receiver: Re
         parts.webhooks.deliver_due()
         with served.client() as client:
             found = client.get(f"/v1/webhooks/{webhook['id']}/deliveries").json()["deliveries"]
-    parts.store.close()
+    parts.close()
 
     assert len({headers["Assay-Delivery"] for headers, _ in receiver.told}) == 1 and len(receiver.told) == 2
     assert [(one["state"], one["attempts"]) for one in found] == [("delivered", 2)]
@@ -100,7 +100,7 @@ def test_private_addresses_are_not_told(tmp_path: Path, receiver: Receiver) -> N
         parts.webhooks.deliver_due()
         with served.client() as client:
             found = client.get(f"/v1/webhooks/{webhook['id']}/deliveries").json()["deliveries"]
-    parts.store.close()
+    parts.close()
 
     assert receiver.told == []
     assert found[0]["state"] == "due" and "ASSAY_WEBHOOK_PRIVATE" in found[0]["error"]
@@ -115,6 +115,6 @@ def test_a_webhook_that_was_taken_back_is_told_nothing(tmp_path: Path, receiver:
         work(parts, batch, "default")
         finish(parts, batch)
         parts.webhooks.deliver_due()
-    parts.store.close()
+    parts.close()
 
     assert receiver.told == []

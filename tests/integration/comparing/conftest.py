@@ -34,8 +34,7 @@ def make(tmp_path: Path, model: simulator.Simulator) -> Iterator[Callable[..., P
 
     yield build
     for parts in made:
-        parts.models.close()
-        parts.store.close()
+        parts.close()
 
 
 @pytest.fixture

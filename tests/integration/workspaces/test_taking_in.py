@@ -22,7 +22,7 @@ from service.take_in import TakeInRequest
 def parts(tmp_path: Path) -> Iterator[Parts]:
     made = make_parts(tmp_path, artifact_max_bytes=10_000, run_max_files=5)
     yield made
-    made.store.close()
+    made.close()
 
 
 def runs(parts: Parts, accepted: Accepted) -> list[RunRow]:
@@ -344,7 +344,7 @@ def test_what_no_database_keeps_is_made_keepable(database: str, tmp_path: Path, 
     (review,) = parts.reviews.document(accepted.batch_id, is_ended=True)["reviews"]
     assert review["feedback"] == "a\ufffdb?"
     finished(parts, accepted)
-    parts.store.close()
+    parts.close()
 
 
 def test_metadata_can_name_a_case_whose_folder_does_not(parts: Parts, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ OPEN_TO_ALL = {"/healthz", "/readyz"}
 def description(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     parts = Parts(Settings(data=Path(tmp_path_factory.mktemp("api"))))
     described: dict[str, Any] = create_app(parts).openapi()
-    parts.store.close()
+    parts.close()
     return described
 
 
