@@ -1,6 +1,5 @@
 """What a batch comes to, in the forms people fetch: the report, the workspace as a zip, JUnit for CI."""
 
-import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from service.aggregation.markdown import pull_request_summary
 from service.batches import BatchDesk
 from service.documents import to_json
 from service.reviews import Reviews
-from service.sandbox.removal import remove_tree
+from service.sandbox.scratch import private_folder
 from service.storage.artifacts import ArtifactStore
 from service.storage.rows import BatchRow
 from service.storage.store import database_errors
@@ -66,15 +65,12 @@ class Results:
     def export(self, batch_id: str, team: str, out: IO[bytes]) -> None:
         """The batch as a skill-creator workspace, zipped."""
         status = self._desk.status(batch_id, team)
-        aside = Path(tempfile.mkdtemp(prefix="assay-export-"))
-        try:
+        with private_folder() as aside:
             with database_errors():
                 root = self._write_workspace(status.batch, aside)
             feedback = self._reviews.document(batch_id, status.is_ended)
             (root / "feedback.json").write_bytes(to_json(feedback))
             _zip(aside, out)
-        finally:
-            remove_tree(aside)
 
     def _write_workspace(self, batch: BatchRow, aside: Path) -> Path:
         cases = self._aggregate.cases(batch)

@@ -1,7 +1,6 @@
 """What the workers do: each stage reads as load, act, save, hand on."""
 
 import random
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from service.limits.port import RetryLater
 from service.models.port import SpendLimit
 from service.queue import Broker
 from service.recovery import Recovery
+from service.sandbox.scratch import private_folder
 from service.settings import Settings
 from service.storage.artifacts import ArtifactStore
 from service.storage.rows import Blob, Claim
@@ -206,9 +206,9 @@ class Stages:
                 self._aggregate_failed(batch_id, fence, error)
 
     def _build(self, batch_id: str, act: Callable[[str, Path], None]) -> dict[str, Blob]:
-        with tempfile.TemporaryDirectory(prefix="assay-aggregate-") as folder:
-            act(batch_id, Path(folder))
-            return {path.name: self._artifacts.put_file(path) for path in sorted(Path(folder).iterdir())}
+        with private_folder() as folder:
+            act(batch_id, folder)
+            return {path.name: self._artifacts.put_file(path) for path in sorted(folder.iterdir())}
 
     def _aggregate_failed(self, batch_id: str, fence: int, error: Exception) -> None:
         log.error("aggregate broke", with_traceback=not isinstance(error, Unavailable), reason=str(error))

@@ -1,7 +1,6 @@
 """Skills that come as archives, or that are here already: unpacked into a folder of their own, submitted, removed."""
 
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from service.batches import BatchDesk
 from service.errors import BadInput, NotFound
 from service.sandbox.archive import UnpackCaps
 from service.sandbox.removal import remove_tree
+from service.sandbox.scratch import private_folder
 from service.sandbox.unpack import unpack
 from service.skills import lay_out, take_snapshot
 from service.storage.artifacts import ArtifactStore
@@ -92,11 +92,8 @@ class Uploads:
     @contextmanager
     def _folder(self, parcel: Parcel, team: str) -> Iterator[Path]:
         """The skill's folder, for the length of the block."""
-        aside = Path(tempfile.mkdtemp(prefix="assay-upload-"))
-        try:
+        with private_folder() as aside:
             yield self._unpacked(parcel, aside) if parcel.archive else self._known(parcel, team, aside)
-        finally:
-            remove_tree(aside)
 
     def _unpacked(self, parcel: Parcel, aside: Path) -> Path:
         assert parcel.archive is not None

@@ -72,7 +72,7 @@ class Gateway:
 
     def __enter__(self) -> "Gateway":
         # A socket's path has at most 107 characters, so it lies on top of the temporary folder.
-        self._folder = Path(tempfile.mkdtemp(prefix="assay-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="assay-gate-"))
         self._folder.chmod(0o711)
         self.socket = self._folder / f"{secrets.token_hex(8)}.sock"
         self._threads = ThreadPoolExecutor(4, "gateway")

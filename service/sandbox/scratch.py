@@ -14,7 +14,10 @@ from service.sandbox.removal import remove_tree
 from service.sandbox.slots import UID_BASE, needs_switch
 
 _PREFIX = "assay-scratch-"
-_STALE_SECONDS = 600.0  # younger ones may belong to somebody who has not locked them yet
+_STALE_SECONDS = 300.0  # younger ones may belong to somebody who has not locked them yet
+
+
+_swept_at: dict[Path, float] = {}  # parent -> when this process last looked for leftovers there
 
 
 @contextmanager
@@ -24,17 +27,33 @@ def scratch(parent: Path | None = None) -> Iterator[Path]:
     As root others may pass through it but not list it, because a command's user must get to the folders inside;
     make those with mode 0o700. Raises SandboxFailed where the parent is closed to others.
     """
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent)).resolve()
-    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # while we live, nobody clears it away
+    with private_folder(parent) as folder:
         if needs_switch():
             require_reachable(folder, UID_BASE)
             folder.chmod(0o711)
         yield folder
+
+
+@contextmanager
+def private_folder(parent: Path | None = None) -> Iterator[Path]:
+    """The same for work that no command has a part in: nobody else may enter."""
+    _sweep_now_and_then(Path(parent or tempfile.gettempdir()))
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent)).resolve()
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # while we live, nobody clears it away
+        yield folder
     finally:
         os.close(lock)
         remove_tree(folder)
+
+
+def _sweep_now_and_then(parent: Path) -> None:
+    """Whoever makes folders clears up behind those who were killed: a killed process cannot do it itself."""
+    now = time.monotonic()
+    if now - _swept_at.get(parent, -_STALE_SECONDS) >= _STALE_SECONDS:
+        _swept_at[parent] = now
+        remove_stale(parent)
 
 
 def remove_stale(parent: Path | None = None, older_than_seconds: float = _STALE_SECONDS) -> int:

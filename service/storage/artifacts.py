@@ -1,10 +1,12 @@
 """Artifact stores: bytes by their sha256, on the filesystem or in the database, the same exam for both."""
 
+import contextlib
 import errno
 import hashlib
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -47,12 +49,24 @@ def _verified(sha256: str, data: bytes) -> bytes:
     return data
 
 
+_UNFINISHED_SECONDS = 86_400.0
+
+
 class FilesystemArtifacts:
     """Two levels of folders by digest; written aside, synced, then renamed into place."""
 
     def __init__(self, root: Path, max_bytes: int) -> None:
         self._root = root
+        self._aside = root / ".new"
         self._max_bytes = max_bytes
+        self._remove_unfinished()
+
+    def _remove_unfinished(self) -> None:
+        """What a writer that was killed left; nobody writes one file for a day."""
+        with contextlib.suppress(OSError):  # no folder yet, not ours to clear, or somebody else was faster
+            for path in self._aside.iterdir():
+                if time.time() - path.stat().st_mtime > _UNFINISHED_SECONDS:
+                    path.unlink(missing_ok=True)
 
     def put(self, data: bytes) -> Blob:
         sha256 = _digest_within(data, self._max_bytes)
@@ -80,7 +94,8 @@ class FilesystemArtifacts:
     def _write(self, path: Path, source: bytes | Path) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            handle, aside = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+            self._aside.mkdir(exist_ok=True)
+            handle, aside = tempfile.mkstemp(dir=self._aside)
             try:
                 with os.fdopen(handle, "wb") as file:
                     _pour(source, file)

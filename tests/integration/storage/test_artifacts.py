@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -79,3 +80,16 @@ def test_a_folder_that_cannot_be_written_is_one_sentence_and_leaves_nothing(tmp_
     with pytest.raises(Unavailable, match="cannot write artifacts to"):
         FilesystemArtifacts(blocked / "artifacts", 1000).put(b"x")
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_what_a_killed_writer_left_is_removed_once_it_is_old(tmp_path: Path) -> None:
+    kept = FilesystemArtifacts(tmp_path, 1_000).put(b"whole")
+    for name, age in (("young", 60), ("old", 100_000)):
+        path = tmp_path / ".new" / name
+        path.write_bytes(b"half")
+        os.utime(path, (time.time() - age,) * 2)
+
+    again = FilesystemArtifacts(tmp_path, 1_000)
+
+    assert [path.name for path in (tmp_path / ".new").iterdir()] == ["young"]
+    assert again.get(kept.sha256) == b"whole"

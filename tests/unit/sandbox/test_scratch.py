@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.sandbox.scratch import remove_stale, scratch
+from service.sandbox.scratch import private_folder, remove_stale, scratch
 
 
 @pytest.fixture
@@ -49,3 +49,11 @@ def test_what_is_still_in_use_or_not_ours_stays(parent):
         assert remove_stale(parent) == 0
         assert folder.exists()
     assert [path.name for path in parent.iterdir()] == ["something-else"]
+
+
+def test_whoever_makes_the_next_folder_clears_up_behind_the_killed(parent):
+    (parent / "assay-scratch-left").mkdir()
+    _age(parent / "assay-scratch-left")
+    with private_folder(parent) as folder:
+        assert [path.name for path in parent.iterdir()] == [folder.name]
+        assert folder.stat().st_mode & 0o077 == 0
