@@ -10,7 +10,7 @@ export UV_CONSTRAINT := $(CURDIR)/constraints.txt
 export UV_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check format docs wheel-test system-tools clean
+.PHONY: help setup demo test check format docs wheel-test system-tools bench soak clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -41,6 +41,12 @@ docs: $(VENV)/.ready-dev ## generate the command reference and the JSON Schemas
 
 wheel-test: $(VENV)/.ready-dev ## build the wheel and try it in an empty environment
 	@./tools/wheel-test.sh $(BIN)/python
+
+bench: $(VENV)/.ready-dev ## measure everything anew and draw the plots (about two hours, on a quiet machine)
+	@$(BIN)/python bench/all.py
+
+soak: $(VENV)/.ready-dev ## 20 minutes of load while processes and servers are killed at random
+	@$(BIN)/python bench/soak.py
 
 system-tools: ## install the tools no wheel carries, where that is possible (root on Debian or Ubuntu)
 	@./tools/system-tools.sh

@@ -1,7 +1,7 @@
 """Skills and schemas: upload, versions, history, and the published forms of documents."""
 
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi import Path as PathParameter
@@ -90,7 +90,7 @@ def history(
     caller: Reader,
     skill: SkillName,
     dialect: Annotated[
-        Dialect, Query(description="skill_creator or cases: whose history.json it is.")
+        Literal[Dialect.SKILL_CREATOR, Dialect.CASES], Query(description="Whose history.json it is.")
     ] = Dialect.SKILL_CREATOR,
 ) -> Response:
     """history.json: every version, its figures, and how it did against its parent."""

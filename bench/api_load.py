@@ -15,11 +15,13 @@ import tempfile
 import time
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from results import save
 from support.servers import PostgresServer, RedisServer, accepts, free_port
 
 SUBMITTERS, WATCHERS, WATCHED = 50, 200, 10
@@ -111,8 +113,8 @@ class Load:
         return seconds
 
 
-async def run(url: str, seconds: float, api: psutil.Process) -> None:
-    """All of them at once; prints what was seen."""
+async def run(url: str, seconds: float, api: psutil.Process) -> dict[str, Any]:
+    """All of them at once; prints what was seen and gives it."""
     load = Load(url, seconds)
     data = archive()
     before = api.memory_info().rss
@@ -129,19 +131,22 @@ async def run(url: str, seconds: float, api: psutil.Process) -> None:
         await asyncio.sleep(0.5)
     found = await asyncio.gather(*first, *watchers, looks, return_exceptions=True)
     load.errors += [repr(one) for one in found if isinstance(one, BaseException)]
-    tell("submit", load.submits)
-    tell("look at a batch", looks.result())
-    tell("hear of a change", load.delays)
+    waits = {"submit": load.submits, "look at a batch": looks.result(), "hear of a change": load.delays}
+    told = {what: tell(what, waited) for what, waited in waits.items()}
     print(f"submitted {len(load.batches)} batches, {WATCHERS} watchers saw {load.events} events")
     print(f"memory of the API: {before >> 20} MiB before, {peak >> 20} MiB at most; {threads} threads")
     print(f"errors: {len(load.errors)} {sorted(set(load.errors))[:3]}")
     await load.client.aclose()
+    figures = {"seconds": seconds, "submitters": SUBMITTERS, "watchers": WATCHERS, "batches": len(load.batches)}
+    memory = {"memory_mib_before": before >> 20, "memory_mib_at_most": peak >> 20, "threads": threads}
+    return {**figures, "events": load.events, **memory, "errors": len(load.errors), "milliseconds": told}
 
 
-def tell(what: str, seconds: list[float]) -> None:
+def tell(what: str, seconds: list[float]) -> dict[str, float]:
     """p50 and p95."""
     cuts = statistics.quantiles(seconds, n=20)
     print(f"{what}: n={len(seconds)} p50 {cuts[9] * 1000:.0f} ms, p95 {cuts[18] * 1000:.0f} ms")
+    return {"n": len(seconds), "p50": round(cuts[9] * 1000, 1), "p95": round(cuts[18] * 1000, 1)}
 
 
 def main() -> None:
@@ -166,7 +171,7 @@ def main() -> None:
         try:
             while not accepts(port):
                 time.sleep(0.1)
-            asyncio.run(run(f"http://127.0.0.1:{port}", seconds, psutil.Process(process.pid)))
+            save("api", asyncio.run(run(f"http://127.0.0.1:{port}", seconds, psutil.Process(process.pid))))
         finally:
             process.terminate()
             process.wait(20)

@@ -20,6 +20,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from results import save
+
 PARAMS: dict[str, Any] = {"model": "simulated", "max_tokens": 200, "messages": [{"role": "user", "content": "hello"}]}
 WAYS = {
     "loop": "plain asyncio loop, AsyncAnthropic as it comes, streaming",
@@ -189,7 +191,10 @@ def main() -> None:
     print("| way | share of ideal | CPU ms/call | RSS MiB |\n|---|---|---|---|")
     for way, seen in best.items():
         share = seen["calls_per_second"] / ideal
+        seen["share_of_ideal"] = round(share, 3)
         print(f"| {WAYS[way]} | {share:.2f} | {seen['cpu_ms']:.2f} | {seen['rss_mib']:.0f} |")
+    asked = {"concurrency": options.concurrency, "latency": options.latency, "calls": calls}
+    save("executor", {**asked, "ways": {WAYS[way]: seen for way, seen in best.items()}})
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from results import save
+
 TEXT = "The names in the file are John Smith and Sarah Johnson; both were checked twice.\n"
 
 
@@ -145,6 +147,7 @@ def main() -> None:
     ends = [float(end) for end in options.latency.split(",")]
     mean = sum(ends) / len(ends)
     print("| judge processes | judgements/s | share of ideal | CPU ms each | RSS MiB |\n|---|---|---|---|---|")
+    found: dict[str, dict[str, float]] = {}
     try:
         for count in sorted({1, options.processes}):
             seen = together(count, url, options)
@@ -152,10 +155,16 @@ def main() -> None:
             ideal = count * options.concurrency / mean if mean else None
             share = f"{rate / ideal:.2f}" if ideal else "-"
             cpu = sum(one["cpu_ms"] for one in seen) / count
-            print(f"| {count} | {rate:.0f} | {share} | {cpu:.2f} | {max(one['rss_mib'] for one in seen):.0f} |")
+            most = max(one["rss_mib"] for one in seen)
+            print(f"| {count} | {rate:.0f} | {share} | {cpu:.2f} | {most:.0f} |", flush=True)
+            told = {"judgements_per_second": round(rate, 1), "cpu_ms": round(cpu, 2), "rss_mib": round(most)}
+            found[str(count)] = told | ({"share_of_ideal": round(rate / ideal, 3)} if ideal else {})
     finally:
         simulator.terminate()
         simulator.wait()
+    asked = {"concurrency": options.concurrency, "latency": options.latency, "kilobytes": options.kilobytes}
+    name = "judge" if mean else "judge_without_latency"
+    save(name, {**asked, "rounds": options.rounds, "processes": found})
 
 
 if __name__ == "__main__":

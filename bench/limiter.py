@@ -19,6 +19,8 @@ import urllib.request
 from collections import Counter
 from typing import Any
 
+from results import save
+
 
 def measure(redis_url: str, model_url: str, per_minute: int, seconds: float, threads: int) -> dict[str, Any]:
     """Calls from this process until the time is over: by team, and what they cost."""
@@ -127,6 +129,9 @@ def report(seen: list[dict[str, int]], url: str, options: argparse.Namespace) ->
     ratio = teams["many"] / max(1, teams["few"])
     print(f"teams: many {teams['many']:.0f}/min, few {teams['few']:.0f}/min, ratio {ratio:.2f}")
     print(f"processes: {' and '.join(str(sum(one.values())) for one in seen)} calls counted")
+    figures = {"per_minute": options.per_minute, "seconds": options.seconds, "threads_each": options.threads}
+    figures |= {"total_per_minute": round(total, 1), "share_of_limit": round(total / options.per_minute, 3)}
+    save("limiter", {**figures, "teams_per_minute": teams, "refused_by_the_provider": refused})
 
 
 if __name__ == "__main__":

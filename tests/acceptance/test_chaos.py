@@ -56,7 +56,7 @@ def test_workers_killed_every_second(fleet: Fleet) -> None:
     for _ in range(6):
         killed_at_work += wait_for_work(fleet, batch_id)
         victims = fleet.worker_processes()
-        for process in chance.sample(victims, k=max(1, len(victims) * 2 // 3)):
+        for process in chance.sample(victims, k=(2 * len(victims) + 2) // 3):
             process.kill()
         time.sleep(1)
 

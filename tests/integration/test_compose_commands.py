@@ -140,13 +140,13 @@ def installation(
 ) -> Iterator[Installation]:
     broker = request.param
     rabbit = RabbitServer() if broker == "rabbitmq" else None
-    ports = {"broker": rabbit.port if rabbit else free_port(), "api": free_port(), "flower": free_port()}
+    ports = {name: free_port() for name in ("redis", "api", "flower")}
     database = f"compose_{broker}"
     places = {
         "postgres:5432/assay": f"127.0.0.1:{postgres.port}/{database}",
-        "redis:6379": f"127.0.0.1:{ports['broker']}",
-        "rabbitmq:5672": f"127.0.0.1:{ports['broker']}",
-        "6379": str(ports["broker"]),
+        "redis:6379": f"127.0.0.1:{ports['redis']}",
+        "rabbitmq:5672": f"127.0.0.1:{rabbit.port if rabbit else 0}",
+        "6379": str(ports["redis"]),
         "8080": str(ports["api"]),
         "5555": str(ports["flower"]),
         "/var/lib/assay": str(tmp_path / "data"),
@@ -164,7 +164,7 @@ def installation(
         (tmp_path / "secrets" / "anthropic_api_key").write_text("sk-simulated")
         made.extra = {"ANTHROPIC_BASE_URL": simulator.url, "ASSAY_SWEEP_SECONDS": "0.5", "ASSAY_GRACE_SECONDS": "3"}
         try:
-            start_broker(made, broker, rabbit)
+            start_brokers(made, rabbit)
             yield made
         finally:
             # First: it finds the node as the child of the process that started it.
@@ -173,20 +173,19 @@ def installation(
             made.kill()
 
 
-def start_broker(made: Installation, broker: str, rabbit: RabbitServer | None) -> None:
-    """By its service's own command; RabbitMQ needs a node of its own beside it."""
+def start_brokers(made: Installation, rabbit: RabbitServer | None) -> None:
+    """By their services' own commands: Redis always, for the limits; RabbitMQ needs a node of its own beside it."""
+    made.start("redis")
+    if shutil.which("redis-cli"):
+        made.wait_until_healthy("redis")
     if rabbit:
         own = {key: value for key, value in rabbit.environment.items() if "DEFAULT" not in key}
-        made.start(broker, **own)
-        rabbit.process = made.processes[broker]
+        made.start("rabbitmq", **own)
+        rabbit.process = made.processes["rabbitmq"]
         deadline = time.monotonic() + 60
         while not rabbit.is_ready():
-            assert time.monotonic() < deadline, made.log(broker).read_text()
+            assert time.monotonic() < deadline, made.log("rabbitmq").read_text()
             time.sleep(0.2)
-        return
-    made.start(broker)
-    if shutil.which("redis-cli"):
-        made.wait_until_healthy(broker)
 
 
 def test_every_command_of_the_compose_files_works_with_its_environment(installation: Installation) -> None:

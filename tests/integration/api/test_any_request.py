@@ -48,7 +48,7 @@ def test_with_a_token_every_answer_is_as_described(asked: Served, tmp_path: Path
     done = schemathesis(tmp_path, asked, "-H", f"Authorization: Bearer {asked.token('mine')}")
 
     assert done.returncode == 0, done.stdout[-6000:]
-    assert "Tested: 36" in done.stdout
+    assert "Tested: 41" in done.stdout
 
 
 def test_without_a_token_every_answer_is_as_described(asked: Served, tmp_path: Path) -> None:

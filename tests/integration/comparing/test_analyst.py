@@ -53,7 +53,7 @@ def test_an_aggregate_built_again_pays_nothing_and_a_report_says_the_same(
     again.mkdir()
     parts.aggregate(batch_id, again)
     page = io.BytesIO()
-    parts.results.report(batch_id, "default", page)
+    parts.results.file(batch_id, "default", "report.html", page)
 
     assert model.stats()["answered"] == 2
     assert json.loads((again / "benchmark.json").read_text())["notes"] == benchmark(parts, batch_id)["notes"]
