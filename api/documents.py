@@ -1,7 +1,7 @@
 """What the API says and hears, as models: the words of the glossary, times as seconds since 1970."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -76,6 +76,7 @@ class BatchSettings(Heard):
     executor_model: Name | None = None
     judge_model: Name | None = None
     judge_models: list[Name] | None = Field(None, min_length=1, max_length=9)
+    judging: Literal["realtime", "batch", "auto"] | None = None
     allow_self_judge: bool | None = None
     rejudge_share: float | None = Field(None, ge=0, le=1)
     analyst: bool | None = None

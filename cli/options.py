@@ -1,11 +1,13 @@
 """Options that several commands share, each worded once."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from cli.simulate import MODEL
+from service.errors import BadInput
 
 # A model must not judge its own work, not even a simulated one.
 SIMULATED_JUDGE = "simulated-judge"
@@ -23,6 +25,10 @@ Runner = Annotated[str | None, typer.Option(help="How cases are executed: comman
 Command = Annotated[str | None, typer.Option(help="Program of the command runner.")]
 Model = Annotated[str | None, typer.Option(help="Model of the executor.")]
 JudgeModel = Annotated[str | None, typer.Option(help="Model of the judge.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Any other setting of a batch, as max_cost_usd=5; repeatable."),
+]
 
 
 def batch_settings(
@@ -32,6 +38,7 @@ def batch_settings(
     command: str | None,
     model: str | None,
     judge_model: str | None,
+    others: list[str] | None = None,
 ) -> dict[str, Any]:
     """The settings of a batch that were said; whatever was not is for the suite and the installation to say."""
     said = {
@@ -42,4 +49,18 @@ def batch_settings(
         "executor_model": model,
         "judge_model": judge_model or (SIMULATED_JUDGE if model == MODEL else None),
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {**_assigned(others or []), **{name: value for name, value in said.items() if value is not None}}
+
+
+def _assigned(words: list[str]) -> dict[str, Any]:
+    """NAME=VALUE; a value that reads as JSON is that, any other is text."""
+    said = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise BadInput(f"--set {word}: write it as NAME=VALUE, as --set max_cost_usd=5")
+        try:
+            said[name.strip()] = json.loads(value)
+        except ValueError:
+            said[name.strip()] = value
+    return said

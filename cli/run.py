@@ -14,7 +14,7 @@ import typer
 
 from cli.desk import Json, suite_bytes
 from cli.gating import Asked, FailUnder, Junit, MinDelta, NoRegression, RequireVerdict, Summary, judge, tell
-from cli.options import Against, Baseline, Command, Data, Evals, JudgeModel, Model, Runner, Runs, batch_settings
+from cli.options import Against, Baseline, Command, Data, Evals, JudgeModel, Model, Runner, Runs, Set, batch_settings
 from cli.regrade_table import REGRADE, regrade_table
 from cli.simulate import simulated
 from schemas.findings import Level
@@ -50,6 +50,7 @@ def run(
     command: Command = None,
     model: Model = None,
     judge_model: JudgeModel = None,
+    others: Set = None,
     sandbox: Annotated[str | None, typer.Option(help="bwrap, landlock, none or best.")] = None,
     data: Data = None,
     fail_under: FailUnder = None,
@@ -64,7 +65,7 @@ def run(
     """Run a skill's whole suite on this machine: no server, no root. Ctrl-C stops, --resume goes on."""
     settings = embedded_settings(data=data, sandbox=sandbox)
     log.configure("warning" if settings.log_level == "info" else settings.log_level, settings.log_format)
-    given = batch_settings(runs, baseline, runner, command, model, judge_model)
+    given = batch_settings(runs, baseline, runner, command, model, judge_model, others)
     asked = Asked(Gates(fail_under, min_delta, no_regression, require_verdict), junit, summary)
     wanted = Wanted(skill, evals, given, against, resume, as_json, asked)
     with simulated(settings, [model, judge_model], evals or skill / "evals" / "evals.json") as ready:

@@ -19,6 +19,7 @@ from cli.options import (
     Runner,
     Runs,
     Server,
+    Set,
     batch_settings,
 )
 
@@ -41,6 +42,7 @@ def submit(
     command: Command = None,
     model: Model = None,
     judge_model: JudgeModel = None,
+    others: Set = None,
     priority: Annotated[int, typer.Option(help="Higher goes first inside the team.")] = 0,
     key: Annotated[str | None, typer.Option(help="The same key and content give the same batch.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would find and take.")] = False,
@@ -49,7 +51,7 @@ def submit(
     data: Data = None,
 ) -> None:
     """Submit a batch to a server, or to the data folder; prints its id."""
-    settings = batch_settings(runs, baseline, runner, command, model, judge_model)
+    settings = batch_settings(runs, baseline, runner, command, model, judge_model, others)
     with open_desk(server, data) as desk:
         answer = desk.submit(
             skill,

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from api.app import create_app
+from api.documents import BatchSettings
+from service.batch_settings import NAMES
 from service.bootstrap import Parts
 from service.settings import Settings
 
@@ -74,3 +76,7 @@ def test_every_reference_leads_somewhere(description: dict[str, Any]) -> None:
 
     known = description["components"]["schemas"]
     assert {name for name in references(description) if name.rpartition("/")[2] not in known} == set()
+
+
+def test_everything_a_batch_may_set_can_be_sent_over_http() -> None:
+    assert tuple(BatchSettings.model_fields) == NAMES
