@@ -93,6 +93,9 @@ def _calls(counted: dict[str, Any]) -> Iterator[str]:
     judged = sum(times for name, times in counted["attempts"].items() if name.startswith("judge "))
     if counted["calls"].get("judge", 0) > judged + counted["half_price_runs"]:
         yield f"{counted['calls']['judge']} judge calls for {judged} attempts to judge"
+    paid = counted["provider_batches"].get("paid_requests", 0)
+    if paid > counted["half_price_runs"]:
+        yield f"{paid} judgements were paid at half the price for {counted['half_price_runs']} runs"
 
 
 def _rows(parts: Parts, query: Any) -> list[Any]:

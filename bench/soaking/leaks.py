@@ -53,7 +53,7 @@ class Leaks:
         left = self._left()
         broken = [*filter(None, grown), *(f"{name}: {found}" for name, found in left.items() if found)]
         connections = self._connections()
-        if connections > self._first_connections + MOST_MORE_FILES:
+        if self._first and connections > self._first_connections + MOST_MORE_FILES:
             broken.append(f"{connections} connections to the database, {self._first_connections} before")
         peak = {self._last[pid].name: round(self._last[pid].mebibytes) for pid in self._last}
         figures = {
@@ -106,7 +106,8 @@ class Leaks:
 
     def _orphans(self, known: set[int]) -> list[str]:
         """Processes that name our folder and belong to nobody."""
-        servers = {psutil.Process().pid, self._fleet.simulator.process.pid, *self._fleet.servers.pids()}
+        bench = [psutil.Process(), *psutil.Process().parents()]
+        servers = {*(one.pid for one in bench), self._fleet.simulator.process.pid, *self._fleet.servers.pids()}
         mark = str(self._fleet.folder)
         found = []
         for process in psutil.process_iter():

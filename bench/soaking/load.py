@@ -81,7 +81,7 @@ class Load:
         cases = self._dice.randint(2, 6)
         skill = write_skill(self._fleet.folder / "skills" / f"soak-{number}", kind, cases)
         settings = {**KINDS[kind], "runs_per_eval": self._dice.randint(1, 3)}
-        cancel_at = time.monotonic() + self._dice.uniform(2, 8) if self._dice.random() < 0.1 else None
+        cancel_at = time.monotonic() + self._dice.uniform(0.5, 4) if self._dice.random() < 0.1 else None
         return Batch(f"soak-{number}", kind, skill, settings, cancel_at)
 
     def _advance(self, one: Batch) -> None:
