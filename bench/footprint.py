@@ -17,6 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import psutil
+from results import save
 from support.fleet import Fleet
 from support.servers import PostgresServer, RedisServer, free_port
 
@@ -118,12 +119,15 @@ def main() -> None:
             pids |= {"redis": redis.process.pid, "postgres": postgres.process.pid}
             models = {"executor_model": "simulated", "judge_model": "simulated-judge"}
             settings = {"runs_per_eval": wanted.runs, "runner": "messages", **models}
-            table, _runs, _took = measure(
+            table, runs, took = measure(
                 fleet, pids, Submission(write_skill(folder / "s", wanted.cases), settings=settings)
             )
             print(f"{'':<12}{'MiB at rest':>12}{'MiB at most':>12}{'CPU ms/run':>12}")
             for what, figures in table.items():
                 print(f"{what:<12}{figures[0]:>12.0f}{figures[1]:>12.0f}{figures[2]:>12.1f}")
+            names = ("mib_at_rest", "mib_at_most", "cpu_ms_per_run")
+            parts = {what: dict(zip(names, figures, strict=True)) for what, figures in table.items()}
+            save("footprint", {"runs": runs, "seconds": round(took, 1), "parts": parts})
         finally:
             for process in started.values():
                 process.terminate()

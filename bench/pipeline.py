@@ -26,6 +26,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import psutil
+from results import save
 from support.fleet import Fleet, write_skill
 from support.servers import PostgresServer, RedisServer
 
@@ -93,6 +94,7 @@ def megabytes() -> float:
 
 
 def bench_submit(runs: int) -> None:
+    rows: list[dict[str, object]] = []
     for kind in ("sqlite", "postgresql"):
         with database(kind) as url, tempfile.TemporaryDirectory() as folder:
             parts, broker = parts_on(url, Path(folder), 256)
@@ -110,7 +112,10 @@ def bench_submit(runs: int) -> None:
                 f"submit  {kind:10} {runs:,} runs accepted in {seconds:.2f} s, memory +{megabytes() - before:.0f} MB; "
                 f"first admission {refill * 1000:.0f} ms for {len(broker.messages)} messages; cancel {cancel:.2f} s"
             )
+            rows.append({"database": kind, "runs": runs, "accepted_seconds": round(seconds, 2)})
+            rows[-1] |= {"first_admission_ms": round(refill * 1000, 1), "cancel_seconds": round(cancel, 2)}
             parts.close()
+    save("pipeline_submit", {"rows": rows})
 
 
 def to_check(_job: object, _held: object) -> End:
@@ -142,6 +147,7 @@ def drain(parts: Parts, broker: Collected) -> None:
 
 
 def bench_stages(runs: int) -> None:
+    rows: list[dict[str, object]] = []
     for kind in ("sqlite", "postgresql"):
         for threads in (1, 8):
             with database(kind) as url, tempfile.TemporaryDirectory() as folder:
@@ -160,7 +166,10 @@ def bench_stages(runs: int) -> None:
                     f"stages  {kind:10} {threads} threads: {done / seconds:.0f} runs/s of three stages, "
                     f"{cpu / done * 1000:.2f} ms CPU per run in the worker"
                 )
+                rows.append({"database": kind, "threads": threads, "runs_per_second": round(done / seconds, 1)})
+                rows[-1]["cpu_ms_per_run"] = round(cpu / done * 1000, 2)
                 parts.close()
+    save("pipeline_stages", {"runs": runs, "rows": rows})
 
 
 def bench_fleet(runs: int) -> None:

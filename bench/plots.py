@@ -92,7 +92,7 @@ def main() -> None:
     """Draw what there is."""
     for name, (source, title, draw) in PLOTS.items():
         found = load(source)
-        if found is None:
+        if not found or not found.get("summary", True):
             print(f"{name}: no figures; run the bench {source} first")
             continue
         figure, axes = pyplot.subplots(figsize=(8, 3.6), layout="constrained")

@@ -11,6 +11,7 @@ extrapolated. Figures: bench/results/scale.json.
 import argparse
 import json
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -72,8 +73,10 @@ class Place:
 
     def artifacts_mib(self) -> float:
         """What the artifacts take on the file system, blocks and not bytes."""
-        blocks = sum(path.lstat().st_blocks for path in (self.fleet.folder / "data").rglob("*"))
-        return blocks * 512 / 2**20
+        command = ["du", "--summarize", "--block-size=1", str(self.fleet.folder / "data")]
+        # A run that was stopped may still be cleared away: du then complains, and counts the rest.
+        said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        return int(said.split()[0]) / 2**20
 
 
 @contextmanager
@@ -145,13 +148,11 @@ def carry(one: Place, batch_id: str, total: int, minutes: float) -> None:
 
 
 def finish(one: Place, batch_id: str) -> dict[str, Any]:
-    """Cancel what is left and let the aggregate be built; how long it took and what it needed."""
+    """Cancel what is left and wait for the aggregate; how long it took and how the runs ended."""
     progress = one.fleet.parts.desk.status(batch_id, "default").progress
     if progress.settled < progress.total:
         one.fleet.parts.desk.cancel(batch_id, "default")
-    aggregator = one.families()["aggregator"]
-    with Watch(lambda: mebibytes([aggregator])) as memory:
-        wait_until(lambda: one.fleet.parts.desk.status(batch_id, "default").is_ended, 1800, "the aggregate", 0.5)
+    wait_until(lambda: one.fleet.parts.desk.status(batch_id, "default").is_ended, 1800, "the aggregate", 0.5)
     status = one.fleet.parts.desk.status(batch_id, "default")
     with one.fleet.parts.store.engine.begin() as connection:
         ours = runs.c.batch_id == batch_id
@@ -159,27 +160,34 @@ def finish(one: Place, batch_id: str) -> dict[str, Any]:
     assert status.batch.finished_at is not None
     return {
         "seconds": round(status.batch.finished_at - last, 1),
-        "aggregator_peak_mib": round(memory.most),
         "outcomes": {str(name): count for name, count in status.progress.outcomes.items()},
     }
 
 
-def summary(one: Place, settled: int, begun: dict[str, float]) -> dict[str, Any]:
-    """Figures per run, and whether the rate held."""
+def rates(one: Place, settled: int, cpu_before: float) -> dict[str, Any]:
+    """Whether the rate held, and what a run cost; taken before what is left is cancelled."""
     quarter = max(1, (len(one.looks) - 1) // 4)
     steady = one.looks[1:]
     memory = {name: round(one.looks[-1]["memory_mib"][name] - size, 1) for name, size in first_memory(one).items()}
-    cpu = cpu_seconds(one.families().values()) - begun["cpu"]
+    cpu = cpu_seconds(one.families().values()) - cpu_before
     return {
         "settled": settled,
         "runs_per_second": round(settled / 60 / one.looks[-1]["minute"], 1),
         "first_quarter_runs_per_second": _mean([seen["runs_per_second"] for seen in steady[:quarter]]),
         "last_quarter_runs_per_second": _mean([seen["runs_per_second"] for seen in steady[-quarter:]]),
-        "database_kib_per_run": round((one.database_mib() - begun["database_mib"]) * 1024 / settled, 2),
-        "artifacts_kib_per_run": round(one.artifacts_mib() * 1024 / settled, 2),
         "memory_growth_mib": memory,
         "cpu_ms_per_run": round(cpu / settled * 1000, 1),
         "simulator_cpu_ms_per_run": round(one.simulator.cpu_seconds() / settled * 1000, 1),
+    }
+
+
+def sizes(one: Place, planned: int, worked: int, database: tuple[float, float]) -> dict[str, float]:
+    """What a run leaves on disk: its row from the submit on, and what is added when it is worked on."""
+    empty, submitted = database
+    return {
+        "database_kib_per_planned_run": round((submitted - empty) * 1024 / planned, 2),
+        "database_kib_per_run": round((one.database_mib() - submitted) * 1024 / worked, 2),
+        "artifacts_kib_per_run": round(one.artifacts_mib() * 1024 / worked, 2),
     }
 
 
@@ -201,13 +209,19 @@ def main() -> None:
     given = parser.parse_args()
     log.configure("error", "text")
     with place(given.slots) as one:
-        begun = {"database_mib": one.database_mib(), "cpu": cpu_seconds(one.families().values())}
+        empty, cpu = one.database_mib(), cpu_seconds(one.families().values())
         batch_id = submit(one, one.fleet.folder / "skill", CASES, max(1, given.runs // (2 * CASES)))
+        submitted = one.database_mib()
         total = one.fleet.parts.desk.status(batch_id, "default").progress.total
-        carry(one, batch_id, total, given.minutes)
-        settled = one.looks[-1]["settled"]
-        figures = summary(one, settled, begun)
-        figures["aggregate"] = finish(one, batch_id)
+        aggregator = one.families()["aggregator"]
+        with Watch(lambda: mebibytes([aggregator])) as memory:
+            carry(one, batch_id, total, given.minutes)
+            settled = one.looks[-1]["settled"]
+            figures = rates(one, settled, cpu)
+            figures["aggregate"] = finish(one, batch_id)
+        figures["aggregator_peak_mib"] = round(memory.most)
+        worked = total - figures["aggregate"]["outcomes"].get("cancelled", 0)
+        figures |= sizes(one, total, worked, (empty, submitted))
         figures["hours_for_100000_runs"] = round(100_000 / figures["runs_per_second"] / 3600, 2)
         figures["is_extrapolated"] = settled < 100_000
         print(json.dumps(figures, indent=2))

@@ -1,4 +1,4 @@
-"""Redis and PostgreSQL as a fleet has them: the database syncs its log to disk, which the tests' servers do not."""
+"""Redis and PostgreSQL as a fleet has them: both keep what they hold on disk, which the tests' servers do not."""
 
 import subprocess
 import time
@@ -14,11 +14,18 @@ class DurablePostgres(PostgresServer):
         return [*super().command(), "-c", "fsync=on"]
 
 
+class DurableRedis(RedisServer):
+    """Redis that writes what it holds to disk every second."""
+
+    def command(self) -> list[str]:
+        return [*super().command(), "--appendonly", "yes"]
+
+
 class Servers:
     """Both, started together and removed together."""
 
     def __init__(self) -> None:
-        self.redis = RedisServer()
+        self.redis = DurableRedis()
         self.postgres = DurablePostgres()
         self.redis.start()
         self.postgres.start()

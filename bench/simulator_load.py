@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from results import save
 
 BODY = json.dumps({"model": "simulated", "max_tokens": 100, "messages": [{"role": "user", "content": "hello"}]})
 HEADERS = {"x-api-key": "k", "anthropic-version": "2023-06-01", "content-type": "application/json"}
@@ -64,6 +65,9 @@ def main() -> None:
         process.terminate()
     told = f"{calls} calls in {seconds:.1f} s = {calls / seconds:.0f}/s, peak in flight {stats['peak_in_flight']}"
     print(f"{told}, simulator {used / calls * 1000:.2f} ms CPU/call, {most:.0f} MiB")
+    figures = {"concurrency": options.concurrency, "latency": options.latency, "calls": calls, "seconds": seconds}
+    figures |= {"calls_per_second": calls / seconds, "peak_in_flight": stats["peak_in_flight"]}
+    save("simulator_load", {**figures, "cpu_ms_per_call": used / calls * 1000, "rss_mib": most})
 
 
 if __name__ == "__main__":

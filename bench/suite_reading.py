@@ -9,6 +9,8 @@ import statistics
 import time
 import tracemalloc
 
+from results import save
+
 from schemas.dialects import read, write
 from schemas.dialects.parsing import MAX_BYTES, parse
 
@@ -85,8 +87,11 @@ def main() -> None:
     parser.add_argument("--cases", type=int, nargs="+", default=[1_000, 2_000, 5_000, 10_000])
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
+    sizes = []
     for cases in options.cases:
-        print(json.dumps(measure(cases, options.repeats)))
+        sizes.append(measure(cases, options.repeats))
+        print(json.dumps(sizes[-1]), flush=True)
+    save("suite_reading", {"sizes": sizes})
 
 
 if __name__ == "__main__":

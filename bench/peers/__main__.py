@@ -152,7 +152,7 @@ def goals(rows: list[dict[str, Any]], kills: list[dict[str, Any]]) -> dict[str, 
         "cpu_ms_per_case": own.get("cpu_ms_per_case"),
     }
     mine = [row for row in kills if row["contender"] == "assay" and "failed" not in row]
-    lost = sum(row["saved_executions_repeated"] + row["saved_judgements_repeated"] for row in mine)
+    lost = sum(max(0, row[name]) for row in mine for name in ("saved_executions_repeated", "saved_judgements_repeated"))
     return {
         "goals": {**GOALS, "saved_work_repeated": 0},
         "reached": {**reached, "saved_work_repeated": lost if mine else None},

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -110,10 +109,3 @@ class CommandLine:
     def output(self) -> str:
         """The end of what it printed."""
         return (self.folder / "output.log").read_text(errors="replace")[-1500:]
-
-
-def wait_for(path: Path, seconds: float = 10.0) -> None:
-    """Until a file is there."""
-    deadline = time.monotonic() + seconds
-    while not path.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)

@@ -89,8 +89,8 @@ def killed(make: Callable[[], Contender], work: Work, limit_seconds: float) -> d
         one.contender.kill()
         wait_until(lambda: one.simulator.stats()["in_flight"] == 0, 60, "the dead connections to end")
         made = one.simulator.stats()
-        saved = one.contender.saved()
         began = time.monotonic()
+        saved = one.contender.saved()
         one.contender.resume()
         wait_until(one.contender.is_done, limit_seconds, f"{one.contender.name}: all cases after the kill")
         seconds = time.monotonic() - began

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import psutil
+from redis import Redis
 from soaking.fleet import SoakFleet
 from sqlalchemy import text
 
@@ -34,7 +35,7 @@ class Leaks:
         self._looked_at = 0.0
         self._first: dict[int, Look] = {}
         self._last: dict[int, Look] = {}
-        self._first_connections = 0
+        self._first_connections: dict[str, int] = {}
 
     def look(self) -> None:
         """Now and then; the first looks count for nothing."""
@@ -53,14 +54,15 @@ class Leaks:
         left = self._left()
         broken = [*filter(None, grown), *(f"{name}: {found}" for name, found in left.items() if found)]
         connections = self._connections()
-        if self._first and connections > self._first_connections + MOST_MORE_FILES:
-            broken.append(f"{connections} connections to the database, {self._first_connections} before")
+        for server, count in connections.items():
+            if self._first and count > self._first_connections[server] + MOST_MORE_FILES:
+                broken.append(f"{count} connections to {server}, {self._first_connections[server]} before")
         peak = {self._last[pid].name: round(self._last[pid].mebibytes) for pid in self._last}
         figures = {
             "processes_watched_in_peace": len(self._first.keys() & self._last.keys()),
             "memory_mib": peak,
             "memory_growth_mib": round(sum(self._growth(pid) for pid in self._first if pid in self._last), 1),
-            "database_connections": connections,
+            "connections": connections,
             "left_behind": {name: len(found) for name, found in left.items()},
         }
         return broken, figures
@@ -85,10 +87,12 @@ class Leaks:
                 continue
         return found
 
-    def _connections(self) -> int:
+    def _connections(self) -> dict[str, int]:
         count = text("select count(*) from pg_stat_activity where datname = current_database()")
         with self._fleet.parts.store.engine.begin() as connection:
-            return int(connection.execute(count).scalar_one())
+            database = int(connection.execute(count).scalar_one())
+        with Redis.from_url(self._fleet.servers.redis.url) as redis:
+            return {"postgresql": database, "redis": int(redis.info("clients")["connected_clients"])}
 
     def _left(self) -> dict[str, list[str]]:
         known = {process.pid for _, process in self._fleet.processes()}

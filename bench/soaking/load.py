@@ -99,7 +99,8 @@ class Load:
         except Unavailable:
             raise
         except AssayError:
-            one.is_cancelled = False  # it had ended before
+            # It had ended before; or the API was killed after it had cancelled and before it could say so.
+            one.is_cancelled = self._client.batch(one.batch_id)["state"] == "cancelled"
         one.cancel_at = None
 
 
