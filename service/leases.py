@@ -58,8 +58,16 @@ class Leases:
             everything = list(self._held.values())
         for held in everything:
             held.lose()
-            self._runs.hand_back(held.claim, 0.0, "its worker was stopped", counts=False)
+            self._hand_back(held.claim)
         return len(everything)
+
+    def _hand_back(self, claim: Claim) -> None:
+        """Courtesy to the next worker: a stop must not fail because the database cannot be written."""
+        try:
+            self._runs.hand_back(claim, 0.0, "its worker was stopped", counts=False)
+        except DBAPIError as error:
+            reason = type(error.orig).__name__
+            log.warning("cannot hand back, the lease must run out", run=claim.run_id, reason=reason)
 
     def _start_beating(self) -> None:
         if self._beating is None:

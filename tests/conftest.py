@@ -2,11 +2,23 @@
 
 import os
 import shutil
+import tempfile
 import uuid
 from collections.abc import Iterator
 
 import pytest
 from support.servers import PostgresServer, RedisServer, ServerMissing
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A folder for temporary files of this run alone, which the users of sandboxes may pass through.
+
+    Pytest's own is shared by all runs of a user, and each run that starts closes it to everybody else.
+    """
+    root = tempfile.mkdtemp(prefix="assay-tests-")
+    os.chmod(root, 0o711)
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = root
+    config.add_cleanup(lambda: shutil.rmtree(root, ignore_errors=True))
 
 
 def missing(reason: str) -> None:

@@ -90,15 +90,22 @@ class Asking:
     is_cancelled: Callable[[], bool] = field(default=lambda: False)
     paid: int = 0  # answers that were asked for now, not found
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _under_way: dict[str, threading.Lock] = field(default_factory=dict)
 
     def ask(self, question: Question[T]) -> Told[T]:
         """The answer, found or asked for; raises Unavailable, and StageFailed when nothing more can be asked."""
-        kept = self.store.get(question.id) or self.store.get(self._failure_id(question))
-        if kept is None:
-            kept = self._asked(question)
-            place = self._failure_id(question) if kept.failure else question.id
-            self.store.put(place, question.model, question.prompt_version, kept)
+        with self._turn(question.id):
+            kept = self.store.get(question.id) or self.store.get(self._failure_id(question))
+            if kept is None:
+                kept = self._asked(question)
+                place = self._failure_id(question) if kept.failure else question.id
+                self.store.put(place, question.model, question.prompt_version, kept)
         return Told(None if kept.failure else question.read(kept.text), kept)
+
+    def _turn(self, question_id: str) -> threading.Lock:
+        """One at a time for each question: runs with the same results ask the same, often at the same moment."""
+        with self._lock:
+            return self._under_way.setdefault(question_id, threading.Lock())
 
     def found(self, question: Question[T]) -> Told[T] | None:
         """The answer if it is kept; nothing is asked."""
