@@ -61,6 +61,10 @@ class Place:
         workers = dict(zip(ROLES, (worker.pid for worker in self.fleet.workers), strict=True))
         return workers | dict(zip(("redis", "postgresql"), self.servers.pids(), strict=True))
 
+    def cpu_seconds(self) -> dict[str, float]:
+        """What every part used so far."""
+        return {name: cpu_seconds([pid]) for name, pid in self.families().items()}
+
     def settled(self, batch_id: str) -> int:
         """Runs that have ended."""
         return int(self.fleet.parts.store.batches.progress(batch_id).settled)
@@ -164,19 +168,20 @@ def finish(one: Place, batch_id: str) -> dict[str, Any]:
     }
 
 
-def rates(one: Place, settled: int, cpu_before: float) -> dict[str, Any]:
+def rates(one: Place, settled: int, cpu_before: dict[str, float]) -> dict[str, Any]:
     """Whether the rate held, and what a run cost; taken before what is left is cancelled."""
     quarter = max(1, (len(one.looks) - 1) // 4)
     steady = one.looks[1:]
     memory = {name: round(one.looks[-1]["memory_mib"][name] - size, 1) for name, size in first_memory(one).items()}
-    cpu = cpu_seconds(one.families().values()) - cpu_before
+    cpu = {name: (used - cpu_before[name]) / settled * 1000 for name, used in one.cpu_seconds().items()}
     return {
         "settled": settled,
         "runs_per_second": round(settled / 60 / one.looks[-1]["minute"], 1),
         "first_quarter_runs_per_second": _mean([seen["runs_per_second"] for seen in steady[:quarter]]),
         "last_quarter_runs_per_second": _mean([seen["runs_per_second"] for seen in steady[-quarter:]]),
         "memory_growth_mib": memory,
-        "cpu_ms_per_run": round(cpu / settled * 1000, 1),
+        "cpu_ms_per_run": round(sum(cpu.values()), 1),
+        "cpu_ms_per_run_of": {name: round(used, 2) for name, used in cpu.items()},
         "simulator_cpu_ms_per_run": round(one.simulator.cpu_seconds() / settled * 1000, 1),
     }
 
@@ -209,7 +214,7 @@ def main() -> None:
     given = parser.parse_args()
     log.configure("error", "text")
     with place(given.slots) as one:
-        empty, cpu = one.database_mib(), cpu_seconds(one.families().values())
+        empty, cpu = one.database_mib(), one.cpu_seconds()
         batch_id = submit(one, one.fleet.folder / "skill", CASES, max(1, given.runs // (2 * CASES)))
         submitted = one.database_mib()
         total = one.fleet.parts.desk.status(batch_id, "default").progress.total
