@@ -19,6 +19,7 @@ from schemas.dialects.parsing import MAX_BYTES
 from schemas.findings import Finding, Level
 from schemas.suite import Suite
 from service.files import resolve_files
+from service.skills import Withheld
 
 EXAMPLES = """
 Examples:
@@ -101,7 +102,7 @@ def _look_at(path: Path) -> Seen:
         message = f"cannot be opened: {error.strerror or error}".lower()
         return Seen(name, None, (Finding(level=Level.ERROR, path="", message=message, code="not_opened"),))
     reading = read(data)
-    return Seen(name, reading, (*reading.findings, *_file_findings(reading, path)))
+    return Seen(name, reading, (*reading.findings, *_file_findings(reading, path, data)))
 
 
 def _bytes_of(path: Path) -> bytes:
@@ -112,14 +113,15 @@ def _bytes_of(path: Path) -> bytes:
         return file.read(MAX_BYTES + 1)
 
 
-def _file_findings(reading: Reading, path: Path) -> Iterator[Finding]:
-    """Input files that are not there, when the suite stands in its skill."""
+def _file_findings(reading: Reading, path: Path, data: bytes) -> Iterator[Finding]:
+    """Input files that are not there or that no agent may have, when the suite stands in its skill."""
     skill = path.resolve().parent.parent
     if not isinstance(reading.document, Suite) or not (skill / "SKILL.md").is_file():
         return
+    withheld = Withheld(skill, data)
     spelled = next((key for key in reading.document.keys if key in ("evals", "cases")), "")
     for index, case in enumerate(reading.document.cases):
-        _, findings = resolve_files(case.files, skill, at=f"{spelled}[{index}].files")
+        _, findings = resolve_files(case.files, skill, at=f"{spelled}[{index}].files", refuse=withheld)
         yield from findings
 
 

@@ -1,7 +1,7 @@
 """Where the input files of a case are: skill root, then evals/, then evals/files/, then the workspace."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
@@ -27,21 +27,42 @@ class _Base:
     root: Path  # what must not be left
 
 
+Refuse = Callable[[Path], str | None]  # why no agent may be given a file, in words that follow its name
+
+
 def resolve_files(
-    files: Sequence[str], skill: Path, workspace: Path | None = None, at: str = "files"
+    files: Sequence[str], skill: Path, workspace: Path | None = None, at: str = "files", refuse: Refuse | None = None
 ) -> tuple[tuple[InputFile, ...], tuple[Finding, ...]]:
     """Find a case's input files; what is found elsewhere than in the skill root is noted, what is not found an error.
 
-    `at` is the JSON path of the list, for the findings.
+    `at` is the JSON path of the list, for the findings. What `refuse` objects to is an error, also inside a folder.
     """
     bases = _bases(skill, workspace)
     found: list[InputFile] = []
     findings: list[Finding] = []
     for index, name in enumerate(files):
         outcome = _resolve(name, bases, f"{at}[{index}]")
+        if refuse is not None:
+            outcome = _without_refused(outcome, refuse, f"{at}[{index}]")
         found.extend(one for one in outcome if isinstance(one, InputFile))
         findings.extend(one for one in outcome if isinstance(one, Finding))
     return tuple(found), tuple(findings)
+
+
+def files_below(path: Path) -> list[Path]:
+    """The regular files that an input stands for: itself, or everything in the folder."""
+    return sorted(found for found in path.rglob("*") if found.is_file()) if path.is_dir() else [path]
+
+
+def _without_refused(outcome: list[InputFile | Finding], refuse: Refuse, at: str) -> list[InputFile | Finding]:
+    """The same, or the one error."""
+    for found in (one for one in outcome if isinstance(one, InputFile)):
+        for file in files_below(found.path):
+            if words := refuse(file.resolve()):
+                inside = "" if file == found.path else f" holds {file.relative_to(found.path).as_posix()}, which"
+                message = f"{found.name!r}{inside} {words}"
+                return [Finding(level=Level.ERROR, path=at, message=message, code="withheld_input")]
+    return outcome
 
 
 def _bases(skill: Path, workspace: Path | None) -> list[_Base]:

@@ -1,5 +1,6 @@
 """A skill on disk and its snapshot: what it is called, which files it has, and their digest."""
 
+import functools
 import hashlib
 import json
 import os
@@ -10,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from schemas.dialects import Kind, read
 from service.errors import BadInput
+from service.runners.arms import telling_files
 from service.runners.port import SkillFolder
 from service.storage.artifacts import ArtifactStore
 
@@ -18,6 +21,9 @@ from service.storage.artifacts import ArtifactStore
 LEFT_OUT = frozenset({"evals", ".git", "__pycache__", "node_modules", ".venv", ".assay"})
 MAX_FILES = 2_000
 MAX_BYTES = 100 * 2**20
+# Beside the suite: the simulator's script, which holds answers. On top of a skill: what was committed or run before.
+_SCRIPT = "simulation.json"
+_HISTORIES = frozenset({".git", ".assay"})
 _FRONT_MATTER = re.compile(r"\A---\s*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
 
 
@@ -75,6 +81,58 @@ def take_snapshot(folder: Path, artifacts: ArtifactStore) -> Snapshot:
     return Snapshot(name, fields.get("description", ""), digest_of(files), files, git_head(root))
 
 
+class Withheld:
+    """Why a file may be no case's input: with it an agent would hold the skill, or what it is judged by."""
+
+    def __init__(self, skill: Path, suite: bytes) -> None:
+        self._root = skill.resolve()
+        self._suite = suite
+
+    def __call__(self, path: Path) -> str | None:
+        """The reason in words that follow the file's name; `path` has no links in it."""
+        parts = path.relative_to(self._root).parts if path.is_relative_to(self._root) else ()
+        if self._tells_what_is_asked(path, parts):
+            return "tells what the suite asks for, which no agent may see; name the input files themselves"
+        remedy = "which an arm without it must not have; give the case a file of its own in evals/files/"
+        if parts and LEFT_OUT.isdisjoint(parts[:-1]):
+            return f"is part of the skill, {remedy}"
+        twin = self._twin(path)
+        return f"is a copy of the skill's {twin}, {remedy}" if twin else None
+
+    def _tells_what_is_asked(self, path: Path, parts: tuple[str, ...]) -> bool:
+        if parts and parts[0] in _HISTORIES:
+            return True
+        if len(parts) == 1 or parts[:-1] == ("evals",):
+            return path.name.lower() == _SCRIPT or self._is_suite(path)
+        return self._is_this_suite(path)
+
+    def _is_suite(self, path: Path) -> bool:
+        is_json = path.suffix.lower() == ".json"
+        return self._is_this_suite(path) or (is_json and read(path.read_bytes()).kind is Kind.EVALS)
+
+    def _is_this_suite(self, path: Path) -> bool:
+        return path.stat().st_size == len(self._suite) and path.read_bytes() == self._suite
+
+    def _twin(self, path: Path) -> str | None:
+        """The file of the skill that has the same content and is not so by chance."""
+        size = path.stat().st_size
+        twins = {twin.relative_to(self._root).as_posix(): twin for twin in self._by_size.get(size, ())}
+        telling = telling_files({name: {"sha256": _digest(twin), "size": size} for name, twin in twins.items()})
+        return telling.get(_digest(path)) if telling else None
+
+    @functools.cached_property
+    def _by_size(self) -> dict[int, list[Path]]:
+        sizes: dict[int, list[Path]] = {}
+        for path in filter(Path.is_file, _walk(self._root)):
+            sizes.setdefault(path.stat().st_size, []).append(path)
+        return sizes
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def digest_of(files: dict[str, dict[str, Any]]) -> str:
     """One digest over paths, contents and the right to execute, in sorted order."""
     lines = [[path, files[path]["sha256"], files[path]["executable"]] for path in sorted(files)]
@@ -108,10 +166,15 @@ def git_head(folder: Path) -> str | None:
 
 def _skill_files(root: Path) -> Iterator[Path]:
     real_root = root.resolve()
+    for path in _walk(root):
+        if path.is_symlink() and real_root not in path.resolve().parents:
+            raise BadInput(f"{path} is a link that leaves the skill; copy the file instead")
+        if path.is_file():
+            yield path
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    """Every file and folder that a snapshot looks at, links too."""
     for folder, names, files in os.walk(root):
         names[:] = sorted(name for name in names if name not in LEFT_OUT)
-        for name in [*names, *sorted(files)]:
-            path = Path(folder) / name
-            if path.is_symlink() and real_root not in path.resolve().parents:
-                raise BadInput(f"{path} is a link that leaves the skill; copy the file instead")
-        yield from (Path(folder) / name for name in sorted(files) if (Path(folder) / name).is_file())
+        yield from (Path(folder) / name for name in [*names, *sorted(files)])

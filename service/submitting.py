@@ -18,12 +18,12 @@ from service import log
 from service.batch_settings import resolve
 from service.checks import Tools, preflight
 from service.errors import BadInput, Conflict, NotFound
-from service.files import resolve_files
+from service.files import files_below, resolve_files
 from service.judging.estimate import Design, Estimate, estimate
 from service.judging.settings import JudgeSettings
 from service.models.prices import known_prices
 from service.settings import Settings
-from service.skills import Snapshot, find_skill, take_snapshot
+from service.skills import Snapshot, Withheld, find_skill, take_snapshot
 from service.storage.artifacts import ArtifactStore
 from service.storage.rows import NewRun, SkillVersionRow, new_id
 from service.storage.store import Store, Submit, database_errors
@@ -118,20 +118,23 @@ class Submitting:
         raw = submission.suite if submission.suite is not None else _own_suite(submission.skill)
         suite, dialect, findings = read_runnable(raw)
         settings = resolve(submission.settings, suite.config, self._settings)
-        inputs, file_findings = self._inputs(submission.skill, suite, dialect)
+        withheld = Withheld(submission.skill, raw)
+        inputs, file_findings = self._inputs(submission.skill, suite, dialect, withheld)
         findings += [*file_findings, *preflight(suite, self._checks.engine, self._checks.open_sandbox)]
         if any(finding.level is Level.ERROR for finding in findings):
             raise Refused(findings)
         snapshot = take_snapshot(submission.skill, self._artifacts)
         return _Plan(suite, dialect, raw, settings, inputs, snapshot, findings)
 
-    def _inputs(self, skill: Path, suite: Suite, dialect: str) -> tuple[dict[str, list[dict[str, Any]]], list[Finding]]:
+    def _inputs(
+        self, skill: Path, suite: Suite, dialect: str, withheld: Withheld
+    ) -> tuple[dict[str, list[dict[str, Any]]], list[Finding]]:
         """Every case's input files, kept, so that later edits change nothing."""
         inputs: dict[str, list[dict[str, Any]]] = {}
         findings: list[Finding] = []
         list_name = "cases" if dialect == Dialect.CASES else "evals"
         for position, case in enumerate(suite.cases):
-            resolved, found = resolve_files(case.files, skill, at=f"{list_name}[{position}].files")
+            resolved, found = resolve_files(case.files, skill, at=f"{list_name}[{position}].files", refuse=withheld)
             findings += found
             if staged := _staged([entry.path for entry in resolved]):
                 inputs[str(position)] = [self._keep(name, path) for name, path in staged.items()]
@@ -303,8 +306,7 @@ def _staged(paths: list[Path]) -> dict[str, Path]:
             count += 1
             top = f"{path.stem}-{count}{path.suffix}"
         tops.add(top)
-        below = sorted(found for found in path.rglob("*") if found.is_file()) if path.is_dir() else [path]
-        for file in below:
+        for file in files_below(path):
             inside = "" if file == path else f"/{file.relative_to(path).as_posix()}"
             staged[top + inside] = file
     return staged

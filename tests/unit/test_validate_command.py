@@ -11,7 +11,10 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from cli.main import app
+from service.bootstrap import Parts
 from service.errors import BadInput
+from service.settings import Settings
+from service.submitting import Submission
 
 ROOT = Path(__file__).parents[2]
 SUITE = {"skill_name": "s", "evals": [{"id": 1, "prompt": "p", "expectations": ["e"]}]}
@@ -135,6 +138,22 @@ def test_input_files_are_looked_for_when_the_suite_stands_in_its_skill(tmp_path:
         ("evals[0].files[0]", "file_elsewhere"),
         ("evals[0].files[1]", "file_missing"),
     ]
+
+
+def test_a_case_that_asks_for_the_suite_or_the_skill_is_an_error_here_and_at_submit(tmp_path: Path) -> None:
+    case = {"id": 1, "prompt": "p", "expectations": ["e"], "files": ["evals", "SKILL.md"]}
+    path = written(tmp_path / "skill" / "evals" / "evals.json", {"evals": [case]})
+    written(tmp_path / "skill" / "SKILL.md", "---\nname: skill\n---\n")
+    places = [("evals[0].files[0]", "withheld_input"), ("evals[0].files[1]", "withheld_input")]
+
+    [one] = objects(assay("validate", "--json", path))
+    parts = Parts(Settings(data=tmp_path / "data"))
+    preview = parts.desk.preview(Submission(tmp_path / "skill", settings={"command": "true"}))
+    parts.close()
+
+    assert [(finding["path"], finding["code"]) for finding in one["findings"]] == places
+    assert [(finding.path, finding.code) for finding in preview.findings] == places
+    assert preview.estimate is None
 
 
 def test_words_of_a_file_cannot_move_the_cursor(tmp_path: Path) -> None:

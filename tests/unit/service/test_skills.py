@@ -1,11 +1,13 @@
 """A snapshot of a skill: its words, its files, its digest."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from service.errors import BadInput
-from service.skills import front_matter, lay_out, take_snapshot
+from service.files import resolve_files
+from service.skills import Withheld, front_matter, lay_out, take_snapshot
 from service.storage.artifacts import FilesystemArtifacts
 
 
@@ -82,3 +84,59 @@ def test_what_is_no_skill_is_refused(what: str, tmp_path: Path, artifacts: Files
 
     with pytest.raises(BadInput, match=r"SKILL\.md"):
         take_snapshot(tmp_path / what, artifacts)
+
+
+SUITE = b'{"skill_name": "s", "evals": [{"id": 1, "prompt": "p", "expectations": ["e"]}]}'
+
+
+@pytest.fixture
+def tested_skill(tmp_path: Path) -> Path:
+    skill = write_skill(tmp_path / "skill")
+    for name in ("references", "evals/files/draft", "evals/files/repo/evals", ".git"):
+        (skill / name).mkdir(parents=True)
+    (skill / "references" / "rules.md").write_text("A rule that nobody writes down twice by chance. " * 3)
+    (skill / "evals" / "evals.json").write_bytes(SUITE)
+    (skill / "evals" / "old-evals.json").write_bytes(SUITE.replace(b'"p"', b'"q"'))
+    (skill / "evals" / "simulation.json").write_text('{"agent": []}')
+    (skill / "evals" / "files" / "data.json").write_text('{"rows": []}')
+    (skill / "evals" / "files" / "draft" / "SKILL.md").write_text(
+        "another skill altogether, to be reviewed by this one"
+    )
+    (skill / "evals" / "files" / "repo" / "evals" / "evals.json").write_bytes(SUITE.replace(b'"p"', b'"of a fixture"'))
+    (skill / "evals" / "files" / "copy.md").write_bytes((skill / "references" / "rules.md").read_bytes())
+    (skill / "evals" / "files" / "link.md").symlink_to(skill / "SKILL.md")
+    (skill / "evals" / "files" / "same.json").write_bytes(SUITE)
+    return skill
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("evals.json", "'evals.json' tells what the suite asks for"),
+        ("evals/evals.json", "tells what the suite asks for"),
+        ("evals/old-evals.json", "tells what the suite asks for"),
+        ("evals/simulation.json", "tells what the suite asks for"),
+        ("evals/files/same.json", "tells what the suite asks for"),
+        (".git", "tells what the suite asks for"),
+        ("evals", "'evals' holds evals.json, which tells what the suite asks for"),
+        (".", "'.' holds "),
+        ("SKILL.md", "is part of the skill, .* give the case a file of its own in evals/files/"),
+        ("references", "holds rules.md, which is part of the skill"),
+        ("link.md", "is part of the skill"),
+        ("copy.md", "is a copy of the skill's references/rules.md"),
+    ],
+)
+def test_no_case_is_given_the_skill_or_its_suite(tested_skill: Path, name: str, words: str) -> None:
+    (tested_skill / ".git" / "HEAD").write_text("ref: refs/heads/main")
+    found, findings = resolve_files([name], tested_skill, at="evals[3].files", refuse=Withheld(tested_skill, SUITE))
+
+    [finding] = findings
+    assert found == () and (finding.path, finding.code) == ("evals[3].files[0]", "withheld_input")
+    assert re.search(words, finding.message)
+
+
+@pytest.mark.parametrize("name", ["evals/files/data.json", "draft/SKILL.md", "draft", "evals/files/repo"])
+def test_files_beside_the_suite_are_inputs(tested_skill: Path, name: str) -> None:
+    [found], findings = resolve_files([name], tested_skill, refuse=Withheld(tested_skill, SUITE))
+
+    assert found.name == name and "withheld_input" not in [finding.code for finding in findings]
