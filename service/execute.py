@@ -18,7 +18,7 @@ from service.errors import StageFailed
 from service.jobs import Job
 from service.judging.questions import needs_judge
 from service.leases import Held
-from service.runners.arms import Arm, canary_of, plant, telling_files, without_canary
+from service.runners.arms import SKILL_AT, Arm, canary_of, plant, telling_files, without_canary
 from service.runners.port import Assignment, Execution, Runner, SkillFolder
 from service.sandbox.reader import CannotRead, Caps, Reader, shown
 from service.sandbox.scratch import scratch
@@ -42,10 +42,11 @@ class Execute:
             assignment = self._stage(job, folder, held)
             staged = _digests(assignment)
             arm = _arm(job, staged)
-            arm.check_before(assignment.workspace)
+            arm.check_before(folder)
             started = time.time()
             execution = self._runner(job.batch.setting("runner")).run(assignment)
-            arm.check_after(assignment.workspace, execution.transcript, execution.transcript_events or b"")
+            said = (execution.transcript, execution.transcript_events or b"", execution.user_notes or "")
+            arm.check_after(folder, *said)
             outputs = self._collect(assignment.workspace, staged)
         return _end(job, execution, outputs, started)
 
@@ -64,7 +65,7 @@ class Execute:
             prompt=job.case.prompt,
             workspace=workspace,
             inputs=tuple(entry["name"] for entry in job.inputs),
-            skill=self._lay_out_skill(job, folder / "skill"),
+            skill=self._lay_out_skill(job, folder / SKILL_AT),
             model=job.batch.setting("executor_model"),
             timeout_seconds=job.batch.setting("execute_timeout_seconds"),
             command=tuple(job.batch.setting("command") or ()),
@@ -95,9 +96,12 @@ class Execute:
 
 def _arm(job: Job, staged: dict[str, str]) -> Arm:
     """What this arm must not hold: the other arm's skill, as far as it does not have the same files itself."""
-    own = {entry["sha256"] for entry in job.skill.files.values()} if job.skill else set()
     other = job.other_skill.files if job.other_skill else {}
-    absent = telling_files(other, [*staged.values(), *own])
+    own = {entry["sha256"] for entry in job.skill.files.values()} if job.skill else set()
+    # Between two versions an input may be what the other one once brought along itself: both arms are given it.
+    # Without a skill there is no such excuse.
+    allowed = own | set(staged.values()) if job.skill else ()
+    absent = telling_files(other, allowed)
     return Arm(canary_of(job.claim.batch_id), has_skill=job.skill is not None, absent=absent)
 
 

@@ -4,6 +4,7 @@ A canary is a word that stands nowhere but in the staged skill of this batch. Wh
 It is a comment at the end of SKILL.md; runners that can, take it out again before the model sees it.
 """
 
+import contextlib
 import hashlib
 import posixpath
 import re
@@ -19,7 +20,9 @@ from service.sandbox.reader import CannotRead, Caps, Reader, shown
 _PLANTED = re.compile(r"\n?<!-- assay-canary-[0-9a-f]{24} -->\n?")
 _LEAST_BYTES = 64  # smaller files are alike by chance
 _COMMON_NAMES = ("license", "licence", "copying", "notice")
-_SCAN = Caps(entries=50_000, file_bytes=16 * 2**20)
+# Home and /tmp are looked through too: as many entries as a command may make, files as large as a skill's may be.
+_SCAN = Caps(entries=250_000, file_bytes=64 * 2**20)
+SKILL_AT = "skill"  # where a run's folder has the arm's own skill, beside workspace, home and tmp
 
 
 def canary_of(batch_id: str) -> str:
@@ -40,12 +43,12 @@ def without_canary(text: str) -> str:
     return _PLANTED.sub("\n", text) if "assay-canary-" in text else text
 
 
-def telling_files(files: Mapping[str, Mapping[str, Any]], inputs: Iterable[str] = ()) -> dict[str, str]:
+def telling_files(files: Mapping[str, Mapping[str, Any]], allowed: Iterable[str] = ()) -> dict[str, str]:
     """sha256 -> path of the files of a snapshot (path -> sha256, size) that nobody has by chance.
 
-    `inputs` are the digests of the case's own input files: an agent may well have those.
+    `allowed` are digests that the arm may well have.
     """
-    ignored = set(inputs)
+    ignored = set(allowed)
     return {
         str(entry["sha256"]): path
         for path, entry in files.items()
@@ -55,12 +58,12 @@ def telling_files(files: Mapping[str, Mapping[str, Any]], inputs: Iterable[str] 
     }
 
 
-def file_digests(skill: Path, inputs: Iterable[str] = ()) -> dict[str, str]:
+def file_digests(skill: Path, allowed: Iterable[str] = ()) -> dict[str, str]:
     """The same for a skill's folder."""
     reader = Reader(skill, _SCAN)
     found = {path: reader.read_bytes(path) for path in reader.listing.files}
     files = {path: {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)} for path, data in found.items()}
-    return telling_files(files, inputs)
+    return telling_files(files, allowed)
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class Arm:
     absent: Mapping[str, str]  # sha256 -> path in the skill
 
     def check_before(self, folder: Path) -> None:
-        """Look through everything the agent will be able to see; raises StageFailed (contaminated)."""
+        """Look through a run's folder, all that the agent will be able to see; raises StageFailed (contaminated)."""
         self._scan(folder, "before the run")
 
     def check_after(self, folder: Path, *texts: str | bytes) -> None:
@@ -87,19 +90,26 @@ class Arm:
         self._scan(folder, "after the run")
 
     def _scan(self, folder: Path, when: str) -> None:
-        if self.has_skill and not self.absent:
-            return
         reader = Reader(folder, _SCAN)
-        for path in reader.listing.files:
-            try:
-                data = reader.read_bytes(path)
-            except CannotRead:
-                continue  # larger than any file of a skill may be
-            twin = self.absent.get(hashlib.sha256(data).hexdigest())
-            if twin is not None:
-                raise contaminated(f"{shown(path)} is a copy of the skill's {twin} {when}")
-            if not self.has_skill and self.canary.encode() in data:
-                raise contaminated(f"{shown(path)} holds the skill's canary {when}")
+        for path in _seen_by_the_agent(reader):
+            if self.has_skill and (not self.absent or path.startswith(f"{SKILL_AT}/")):
+                continue
+            with contextlib.suppress(CannotRead):  # larger than any file of a skill may be, or gone meanwhile
+                self._look_at(path, reader.read_bytes(path), when)
+
+    def _look_at(self, path: str, data: bytes, when: str) -> None:
+        twin = self.absent.get(hashlib.sha256(data).hexdigest())
+        if twin is not None:
+            raise contaminated(f"{shown(path)} is a copy of the skill's {twin} {when}")
+        if not self.has_skill and self.canary.encode() in data:
+            raise contaminated(f"{shown(path)} holds the skill's canary {when}")
+
+
+def _seen_by_the_agent(reader: Reader) -> tuple[str, ...]:
+    try:
+        return reader.listing.files
+    except CannotRead as error:  # in every arm alike, or failures would favour one
+        raise StageFailed(Outcome.EXECUTOR_ERROR, f"the run's folder cannot be looked through: {error}") from error
 
 
 def contaminated(what: str) -> StageFailed:

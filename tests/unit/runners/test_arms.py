@@ -1,12 +1,13 @@
 """Proof of the arm: canary, digests and which skill files were opened."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from schemas.states import Outcome
 from service.errors import StageFailed
-from service.runners.arms import Arm, SkillWatch, canary_of, file_digests, plant, without_canary
+from service.runners.arms import SKILL_AT, Arm, SkillWatch, canary_of, file_digests, plant, without_canary
 
 CANARY = canary_of("batch")
 PAGE = "# Haiku\n\nAlways count syllables: five, seven, five. Mention a season word in the first line.\n"
@@ -26,7 +27,8 @@ def skill(tmp_path: Path) -> Path:
 @pytest.fixture
 def run_folder(tmp_path: Path) -> Path:
     folder = tmp_path / "run"
-    (folder / "workspace").mkdir(parents=True)
+    for name in ("workspace", "home", "tmp"):
+        (folder / name).mkdir(parents=True)
     (folder / "workspace" / "input.csv").write_text("a,b\n")
     return folder
 
@@ -54,8 +56,8 @@ def test_a_clean_control_arm_passes(skill: Path, run_folder: Path) -> None:
 
 def test_only_telling_files_count(skill: Path) -> None:
     assert sorted(file_digests(skill).values()) == ["SKILL.md", "scripts/count.py"]
-    inputs = [digest for digest, path in file_digests(skill).items() if path == "SKILL.md"]
-    assert list(file_digests(skill, inputs).values()) == ["scripts/count.py"]
+    allowed = [digest for digest, path in file_digests(skill).items() if path == "SKILL.md"]
+    assert list(file_digests(skill, allowed).values()) == ["scripts/count.py"]
 
 
 @pytest.mark.parametrize("name", ["workspace/.hidden/notes.md", "tmp/x", "home/.cache/y"])
@@ -92,15 +94,33 @@ def test_the_treatment_arm_may_hold_the_skill(skill: Path, run_folder: Path) -> 
 
 def test_an_arm_with_the_old_version_must_not_hold_the_new_one(skill: Path, run_folder: Path) -> None:
     plant(skill, CANARY)
-    (run_folder / "skill").mkdir()
-    (run_folder / "skill" / "SKILL.md").write_text(f"an older page\n<!-- {CANARY} -->\n")
+    own = run_folder / SKILL_AT / "haiku"
+    own.mkdir(parents=True)
+    (own / "SKILL.md").write_text(f"an older page\n<!-- {CANARY} -->\n")
     arm = Arm(CANARY, True, file_digests(skill))
 
     arm.check_before(run_folder)
-    (run_folder / "skill" / "count.py").write_bytes((skill / "scripts/count.py").read_bytes())
+    (run_folder / "tmp" / "count.py").write_bytes((skill / "scripts/count.py").read_bytes())
 
-    with pytest.raises(StageFailed, match="copy of the skill"):
+    with pytest.raises(StageFailed, match=r"tmp/count\.py is a copy of the skill"):
         arm.check_after(run_folder)
+
+
+def test_an_arm_without_a_skill_has_no_folder_that_is_passed_over(skill: Path, run_folder: Path) -> None:
+    shutil.copytree(skill, run_folder / SKILL_AT / "haiku")
+
+    with pytest.raises(StageFailed, match=r"skill/haiku/.* is a copy of the skill"):
+        control(skill).check_before(run_folder)
+
+
+@pytest.mark.parametrize("has_skill", [True, False])
+def test_too_much_to_look_through_is_a_failure_of_every_arm(skill: Path, run_folder: Path, has_skill: bool) -> None:
+    (run_folder / "tmp" / "/".join("d" * 70)).mkdir(parents=True)
+
+    with pytest.raises(StageFailed, match="cannot be looked through") as raised:
+        Arm(CANARY, has_skill, {} if has_skill else file_digests(skill)).check_after(run_folder)
+
+    assert raised.value.outcome is Outcome.EXECUTOR_ERROR
 
 
 def test_what_was_opened_of_a_skill_is_noted() -> None:
