@@ -45,10 +45,13 @@ class Execute:
             arm.check_before(folder)
             started = time.time()
             execution = self._runner(job.batch.setting("runner")).run(assignment)
-            said = (execution.transcript, execution.transcript_events or b"", execution.user_notes or "")
-            arm.check_after(folder, *said)
-            outputs = self._collect(assignment.workspace, staged)
-        return _end(job, execution, outputs, started)
+            said = _said(execution)
+            try:
+                arm.check_after(folder, *said.values())
+                outputs = self._collect(assignment.workspace, staged)
+            except StageFailed as failure:
+                raise StageFailed(failure.outcome, str(failure), {**said, **failure.files}) from failure
+        return _end(job, execution, said, outputs, started)
 
     def _stage(self, job: Job, folder: Path, held: Held) -> Assignment:
         workspace = folder / "workspace"
@@ -130,21 +133,27 @@ def _new_files(workspace: Path, staged: dict[str, str], max_bytes: int) -> Itera
         raise StageFailed(Outcome.EXECUTOR_ERROR, f"an output cannot be kept: {error}") from error
 
 
-def _end(job: Job, execution: Execution, outputs: dict[str, bytes], started: float) -> End:
+def _said(execution: Execution) -> dict[str, bytes]:
+    """What was said, by artifact: kept however the run ends, or nobody could see why."""
+    said = {"transcript.md": execution.transcript.encode("utf-8", "backslashreplace")}
+    if execution.transcript_events is not None:
+        said["transcript.jsonl"] = execution.transcript_events
+    if execution.user_notes is not None:
+        said["user_notes.md"] = execution.user_notes.encode("utf-8", "backslashreplace")
+    return said
+
+
+def _end(job: Job, execution: Execution, said: dict[str, bytes], outputs: dict[str, bytes], started: float) -> End:
     names = sorted(name.removeprefix("outputs/") for name in outputs)
     metrics = replace_counts(execution.metrics, names, outputs, execution.transcript)
     timing = _timing(execution, started)
     files = {
-        "transcript.md": execution.transcript.encode(),
+        **said,
         "metrics.json": to_json(write(metrics, Dialect.SKILL_CREATOR)),
         "timing.json": to_json(write(timing, Dialect.SKILL_CREATOR)),
         "execution.json": to_json(_facts_of(job, execution)),
         **outputs,
     }
-    if execution.transcript_events is not None:
-        files["transcript.jsonl"] = execution.transcript_events
-    if execution.user_notes is not None:
-        files["user_notes.md"] = execution.user_notes.encode()
     return End(_next_stage(job.case), files=files, facts=_run_facts(execution, len(outputs)))
 
 

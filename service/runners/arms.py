@@ -82,10 +82,10 @@ class Arm:
         """Look through a run's folder, all that the agent will be able to see; raises StageFailed (contaminated)."""
         self._scan(folder, "before the run")
 
-    def check_after(self, folder: Path, *texts: str | bytes) -> None:
+    def check_after(self, folder: Path, *texts: bytes) -> None:
         """Look through what the agent left behind and what was said; raises StageFailed (contaminated)."""
         for text in texts:
-            if not self.has_skill and self.canary.encode() in (text.encode() if isinstance(text, str) else text):
+            if not self.has_skill and self.canary.encode() in text:
                 raise contaminated("the skill's canary is in the transcript")
         self._scan(folder, "after the run")
 

@@ -51,7 +51,7 @@ def test_a_clean_control_arm_passes(skill: Path, run_folder: Path) -> None:
     arm = control(skill)
 
     arm.check_before(run_folder)
-    arm.check_after(run_folder, "transcript", b"events")
+    arm.check_after(run_folder, b"transcript", b"events")
 
 
 def test_only_telling_files_count(skill: Path) -> None:
@@ -74,9 +74,9 @@ def test_a_copy_of_the_skill_anywhere_is_a_contaminated_control(skill: Path, run
 def test_the_canary_in_an_output_or_transcript_is_a_contaminated_control(skill: Path, run_folder: Path) -> None:
     arm = control(skill)
     with pytest.raises(StageFailed, match="transcript"):
-        arm.check_after(run_folder, f"... {CANARY} ...")
+        arm.check_after(run_folder, f"... {CANARY} ...".encode())
     with pytest.raises(StageFailed, match="transcript"):
-        arm.check_after(run_folder, "", CANARY.encode())
+        arm.check_after(run_folder, b"", CANARY.encode())
     (run_folder / "workspace" / "out.md").write_text(f"# rules\n{CANARY}\n")
 
     with pytest.raises(StageFailed, match=r"out\.md holds the skill's canary"):
@@ -89,7 +89,7 @@ def test_the_treatment_arm_may_hold_the_skill(skill: Path, run_folder: Path) -> 
     arm = Arm(CANARY, True, {})
 
     arm.check_before(run_folder)
-    arm.check_after(run_folder, CANARY)
+    arm.check_after(run_folder, CANARY.encode())
 
 
 def test_an_arm_with_the_old_version_must_not_hold_the_new_one(skill: Path, run_folder: Path) -> None:

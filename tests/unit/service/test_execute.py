@@ -130,3 +130,28 @@ def test_what_an_agent_leaves_anywhere_is_looked_at(stage: Bench, place: str) ->
     for skill, other, text in ((None, stage.new, RULES), (stage.old, stage.new, RULES)):
         with pytest.raises(StageFailed, match=f"{place} is a copy of the skill's references/new.md after"):
             stage.run(leave(place, text), skill, other)
+
+
+def test_a_contaminated_run_keeps_what_was_said(stage: Bench) -> None:
+    def agent(assignment: Assignment) -> str:
+        leave("tmp/x", RULES)(assignment)
+        return "I found the rules lying about."
+
+    with pytest.raises(StageFailed) as raised:
+        stage.run(agent, None, stage.new)
+
+    assert raised.value.outcome is Outcome.CONTAMINATED
+    assert b"lying about" in raised.value.files["transcript.md"]
+    assert raised.value.files["transcript.jsonl"] == b'{"type": "prompt"}\n'
+
+
+def test_a_run_that_leaves_too_much_keeps_what_was_said(stage: Bench) -> None:
+    def agent(assignment: Assignment) -> str:
+        for number in range(2_001):
+            (assignment.workspace / f"{number}.txt").touch()
+        return "I wrote a lot."
+
+    with pytest.raises(StageFailed, match="more than 2000 files") as raised:
+        stage.run(agent, stage.new, None)
+
+    assert b"I wrote a lot." in raised.value.files["transcript.md"]
