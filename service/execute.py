@@ -26,6 +26,7 @@ from service.settings import Settings
 from service.skills import lay_out, skill_folder
 from service.stages import End
 from service.storage.artifacts import ArtifactStore
+from service.storage.rows import SkillVersionRow
 
 
 class Execute:
@@ -69,6 +70,8 @@ class Execute:
             workspace=workspace,
             inputs=tuple(entry["name"] for entry in job.inputs),
             skill=self._lay_out_skill(job, folder / SKILL_AT),
+            canary=_canary(job, job.skill),
+            other_canary=_canary(job, job.other_skill),
             model=job.batch.setting("executor_model"),
             timeout_seconds=job.batch.setting("execute_timeout_seconds"),
             command=tuple(job.batch.setting("command") or ()),
@@ -81,7 +84,7 @@ class Execute:
             return None
         folder = folder / job.skill.skill
         lay_out(job.skill.files, folder, self._artifacts)
-        plant(folder, canary_of(job.claim.batch_id))
+        plant(folder, str(_canary(job, job.skill)))
         return skill_folder(folder, job.skill.digest)
 
     def _collect(self, workspace: Path, staged: dict[str, str]) -> dict[str, bytes]:
@@ -105,7 +108,14 @@ def _arm(job: Job, staged: dict[str, str]) -> Arm:
     # Without a skill there is no such excuse.
     allowed = own | set(staged.values()) if job.skill else ()
     absent = telling_files(other, allowed)
-    return Arm(canary_of(job.claim.batch_id), has_skill=job.skill is not None, absent=absent)
+    return Arm(_canary(job, job.other_skill), has_skill=job.skill is not None, absent=absent)
+
+
+def _canary(job: Job, version: SkillVersionRow | None) -> str | None:
+    """The word in a version's staged skill; the suite's id is 80 bits of chance that never leave the database."""
+    if version is None:
+        return None
+    return canary_of(job.batch.suite_id, job.claim.batch_id, version.digest)
 
 
 def _unmarked(data: bytes) -> bytes:

@@ -1,11 +1,13 @@
 """Proof that a run's arm was what it claims: the control arm had no skill, the treatment arm shows whether it used it.
 
-A canary is a word that stands nowhere but in the staged skill of this batch. Where it shows up, the skill was read.
-It is a comment at the end of SKILL.md; runners that can, take it out again before the model sees it.
+A canary is a word that stands nowhere but in one staged skill of this batch: where it shows up, that skill was read. It
+comes from an id that nobody is ever told, so none can write it by itself, and every worker finds the same. It is a
+comment at the end of SKILL.md; runners that can, take it out again before the model sees it.
 """
 
 import contextlib
 import hashlib
+import hmac
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
@@ -25,9 +27,10 @@ _SCAN = Caps(entries=250_000, file_bytes=64 * 2**20)
 SKILL_AT = "skill"  # where a run's folder has the arm's own skill, beside workspace, home and tmp
 
 
-def canary_of(batch_id: str) -> str:
-    """The canary of a batch; the same in every worker."""
-    return "assay-canary-" + hashlib.sha256(f"canary:{batch_id}".encode()).hexdigest()[:24]
+def canary_of(secret: str, batch_id: str, digest: str) -> str:
+    """The canary of a skill, by its digest, in a batch; the same in every worker that knows the secret."""
+    told = hmac.new(secret.encode(), f"canary:{batch_id}:{digest}".encode(), hashlib.sha256).hexdigest()
+    return f"assay-canary-{told[:24]}"
 
 
 def plant(skill: Path, canary: str) -> None:
@@ -70,11 +73,12 @@ def file_digests(skill: Path, allowed: Iterable[str] = ()) -> dict[str, str]:
 class Arm:
     """One run's arm, to be proven before and after.
 
-    `absent` are digests of files that this arm must not hold: all telling files of the treatment's skill in an arm
-    without one, those that only the other version has where two versions are compared.
+    `other_canary` is the canary of the other arm's skill, if that has one. `absent` are digests of files that this arm
+    must not hold: all telling files of the treatment's skill in an arm without one, those that only the other version
+    has where two versions are compared.
     """
 
-    canary: str
+    other_canary: str | None
     has_skill: bool
     absent: Mapping[str, str]  # sha256 -> path in the skill
 
@@ -85,14 +89,16 @@ class Arm:
     def check_after(self, folder: Path, *texts: bytes) -> None:
         """Look through what the agent left behind and what was said; raises StageFailed (contaminated)."""
         for text in texts:
-            if not self.has_skill and self.canary.encode() in text:
-                raise contaminated("the skill's canary is in the transcript")
+            if self._shows_the_other(text):
+                raise contaminated("the other skill's canary is in the transcript")
         self._scan(folder, "after the run")
 
     def _scan(self, folder: Path, when: str) -> None:
         reader = Reader(folder, _SCAN)
         for path in _seen_by_the_agent(reader):
-            if self.has_skill and (not self.absent or path.startswith(f"{SKILL_AT}/")):
+            if self.other_canary is None and not self.absent:
+                return  # there is no other skill
+            if self.has_skill and path.startswith(f"{SKILL_AT}/"):
                 continue
             with contextlib.suppress(CannotRead):  # larger than any file of a skill may be, or gone meanwhile
                 self._look_at(path, reader.read_bytes(path), when)
@@ -101,8 +107,11 @@ class Arm:
         twin = self.absent.get(hashlib.sha256(data).hexdigest())
         if twin is not None:
             raise contaminated(f"{shown(path)} is a copy of the skill's {twin} {when}")
-        if not self.has_skill and self.canary.encode() in data:
-            raise contaminated(f"{shown(path)} holds the skill's canary {when}")
+        if self._shows_the_other(data):
+            raise contaminated(f"{shown(path)} holds the other skill's canary {when}")
+
+    def _shows_the_other(self, data: bytes) -> bool:
+        return self.other_canary is not None and self.other_canary.encode() in data
 
 
 def _seen_by_the_agent(reader: Reader) -> tuple[str, ...]:
@@ -120,17 +129,21 @@ def contaminated(what: str) -> StageFailed:
 class SkillWatch:
     """Notes which files of the skill an agent opened, from what it asked and what it was answered."""
 
-    def __init__(self, skill_directory: str | None, files: Iterable[str], canary: str) -> None:
+    def __init__(
+        self, skill_directory: str | None, files: Iterable[str], canary: str | None, other_canary: str | None = None
+    ) -> None:
         self._directory = skill_directory.rstrip("/") if skill_directory else None
         self._files = frozenset(files)
         self._canary = canary
+        self._other_canary = other_canary
         self._opened: set[str] = set()
-        self.saw_canary = False
+        self.saw_other = False  # the canary of a skill that is not this arm's
 
     def see(self, asked: str, answered: str, is_error: bool = False) -> None:
         """One tool use: the paths and commands asked for, and the raw answer."""
-        if self._canary in answered or self._canary in asked:
-            self.saw_canary = True
+        if self._other_canary and (self._other_canary in answered or self._other_canary in asked):
+            self.saw_other = True
+        if self._canary and self._canary in answered:
             self._opened.add("SKILL.md")
         if self._directory is None or is_error:
             return

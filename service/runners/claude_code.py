@@ -111,7 +111,6 @@ class _Stage:
     def __init__(self, assignment: Assignment, sandbox: Sandbox) -> None:
         self._assignment = assignment
         self._sandbox = sandbox
-        self._canary = arms.canary_of(assignment.batch_id)
         self._home = _new(assignment.workspace.parent / "home")
         self._tmp = _new(assignment.workspace.parent / "tmp")
         self._files: tuple[str, ...] = ()
@@ -130,15 +129,15 @@ class _Stage:
 
     def watch(self) -> arms.SkillWatch:
         """Who notes which files of the skill are opened."""
-        return arms.SkillWatch(self._skill_directory, self._files, self._canary)
+        canaries = (self._assignment.canary, self._assignment.other_canary)
+        return arms.SkillWatch(self._skill_directory, self._files, *canaries)
 
     def rewrite(self, body: bytes) -> bytes:
-        """The canary must not reach the model; in an arm without the skill it must not even be there."""
-        if self._canary.encode() not in body:
-            return body
-        if self._assignment.skill is None:
-            raise arms.contaminated("the skill's canary is in a request to the model")
-        return body.replace(f"<!-- {self._canary} -->".encode(), b"")
+        """The arm's own canary must not reach the model; the other one must not even be there."""
+        canary, other = self._assignment.canary, self._assignment.other_canary
+        if other and other.encode() in body:
+            raise arms.contaminated("the other skill's canary is in a request to the model")
+        return body.replace(f"<!-- {canary} -->".encode(), b"") if canary else body
 
     def command(self, program: Path, gateway: Gateway, limits: ClaudeCodeLimits) -> Command:
         """The program behind a forwarder, because it speaks TCP and the door is a socket file."""
@@ -175,6 +174,8 @@ def _arguments(assignment: Assignment, limits: ClaudeCodeLimits) -> Iterator[str
 
 def _refuse_failure(assignment: Assignment, finished: Finished, gateway: Gateway, events: Events) -> None:
     """Raise what the run came to, unless it came to a good end."""
+    if events.watch.saw_other:  # whatever the program made of a request that was refused
+        raise arms.contaminated("a tool showed the other skill's canary")
     if finished.timed_out:
         words = f"the agent was not done after {assignment.timeout_seconds:.0f} s"
         raise StageFailed(Outcome.TIMEOUT, words)

@@ -68,7 +68,8 @@ class _Work:
         self._tools = Toolbox(sandbox, assignment, limits.sandbox)
         skill = assignment.skill
         files = Reader(skill.folder).listing.files if skill else ()
-        self._watch = arms.SkillWatch(self._tools.skill_directory, files, arms.canary_of(assignment.batch_id))
+        canaries = (assignment.canary, assignment.other_canary)
+        self._watch = arms.SkillWatch(self._tools.skill_directory, files, *canaries)
         self.transcript = Transcript(assignment.prompt, assignment.inputs, skill.name if skill else None)
         self._system = system_prompt(self._tools.working_directory, self._tools.skill_directory, skill)
         task = {"type": "text", "text": task_message(assignment.prompt, assignment.inputs)}
@@ -190,8 +191,8 @@ class _Work:
         return {**answer, "is_error": True} if result.is_error else answer
 
     def _refuse_contamination(self) -> None:
-        if self._watch.saw_canary and self._assignment.skill is None:
-            raise arms.contaminated("a tool showed the skill's canary")
+        if self._watch.saw_other:
+            raise arms.contaminated("a tool showed the other skill's canary")
 
     @property
     def _tokens(self) -> Tokens:

@@ -59,6 +59,8 @@ class Assignment:
     model: str | None
     timeout_seconds: float
     command: tuple[str, ...] = ()  # for the command runner
+    canary: str | None = None  # planted in this arm's skill; not for the agent
+    other_canary: str | None = None  # planted in the other arm's skill: wherever it shows up, the run is contaminated
     team: str = "default"
     is_cancelled: Callable[[], bool] = field(default=lambda: False)  # ask at safe points, then stop
 

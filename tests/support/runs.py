@@ -13,6 +13,7 @@ from service.runners.port import Assignment, SkillFolder
 from service.sandbox import Sandbox, open_sandbox
 from simulator import Simulator, start
 
+CANARY = canary_of("secret", "batch-1", "digest")
 SKILL = """---
 name: release-notes
 description: Use when writing release notes.
@@ -85,10 +86,11 @@ def assign(work: Path) -> Assign:
             "skill": stage_skill(folder / "skill" / "release-notes") if skill else None,
             "model": "simulated",
             "timeout_seconds": 60.0,
+            "canary" if skill else "other_canary": CANARY,
         }
         assignment = Assignment(**{**given, **changes})
         if assignment.skill:
-            plant(assignment.skill.folder, canary_of(assignment.batch_id))  # as the stage does for every runner
+            plant(assignment.skill.folder, CANARY)  # as the stage does for every runner
         return assignment
 
     return make

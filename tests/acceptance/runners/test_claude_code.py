@@ -9,7 +9,6 @@ import pytest
 from schemas.states import Outcome
 from service.errors import StageFailed, Unavailable
 from service.models import ModelClient, SpendLimit
-from service.runners.arms import canary_of
 from service.runners.claude_code import ClaudeCodeRunner
 from service.runners.port import Assignment
 from service.sandbox import Sandbox
@@ -48,7 +47,7 @@ def test_the_treatment_arm_opens_the_skill_and_uses_it(
     assert execution.usage.total == sum(simulator.stats()["tokens"].values())
     assert "- release-notes: Use when writing release notes." in json.dumps(bodies(simulator)[0])
     said = json.dumps(simulator.requests()) + execution.transcript + str(execution.transcript_events)
-    assert canary_of(assignment.batch_id) not in said
+    assert assignment.canary not in said
 
 
 def test_the_control_arm_has_no_trace_of_the_skill(runner: ClaudeCodeRunner, simulator: Simulator, assign: Any) -> None:
@@ -147,7 +146,7 @@ def test_a_control_arm_that_meets_the_canary_is_contaminated(
     runner: ClaudeCodeRunner, simulator: Simulator, assign: Any
 ) -> None:
     assignment: Assignment = assign(skill=False)
-    (assignment.workspace / "leaked.md").write_text(f"<!-- {canary_of(assignment.batch_id)} -->\n")
+    (assignment.workspace / "leaked.md").write_text(f"<!-- {assignment.other_canary} -->\n")
     read = {"tools": [{"name": "Read", "input": {"file_path": "leaked.md"}}]}
     simulator.configure(script={"agent": [{"turns": [read, {"text": "done"}]}]})
 

@@ -8,7 +8,6 @@ import pytest
 from schemas.states import Outcome
 from service.errors import StageFailed, Unavailable
 from service.models import ModelClient, SpendLimit
-from service.runners.arms import canary_of
 from service.runners.messages import AgentLimits, MessagesRunner
 from service.sandbox import Sandbox
 from simulator import Simulator
@@ -66,7 +65,7 @@ def test_neither_the_model_nor_the_transcript_ever_sees_the_canary(
 
     execution = runner.run(assignment)
 
-    canary = canary_of(assignment.batch_id)
+    canary = assignment.canary
     assert canary in (assignment.skill.folder / "SKILL.md").read_text()
     assert canary not in json.dumps(bodies(simulator))
     assert canary not in execution.transcript
@@ -271,7 +270,7 @@ def test_a_control_arm_that_finds_the_canary_is_contaminated(
 ) -> None:
     simulator.configure(script=script(tool("Bash", command="cat leaked.md"), {"text": "done"}))
     assignment = assign(skill=False)
-    (assignment.workspace / "leaked.md").write_text(f"# Rules\n<!-- {canary_of('batch-1')} -->\n")
+    (assignment.workspace / "leaked.md").write_text(f"# Rules\n<!-- {assignment.other_canary} -->\n")
 
     failure = fails(runner, assignment)
 

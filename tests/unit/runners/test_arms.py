@@ -9,7 +9,8 @@ from schemas.states import Outcome
 from service.errors import StageFailed
 from service.runners.arms import SKILL_AT, Arm, SkillWatch, canary_of, file_digests, plant, without_canary
 
-CANARY = canary_of("batch")
+CANARY = canary_of("secret", "batch", "digest")
+OWN = canary_of("secret", "batch", "own digest")
 PAGE = "# Haiku\n\nAlways count syllables: five, seven, five. Mention a season word in the first line.\n"
 
 
@@ -44,7 +45,6 @@ def test_a_planted_canary_can_be_taken_out_again_without_a_trace(skill: Path) ->
 
     assert text.count(CANARY) == 1
     assert without_canary(text).strip() == PAGE.strip()
-    assert canary_of("batch") != canary_of("other batch")
 
 
 def test_a_clean_control_arm_passes(skill: Path, run_folder: Path) -> None:
@@ -79,24 +79,39 @@ def test_the_canary_in_an_output_or_transcript_is_a_contaminated_control(skill: 
         arm.check_after(run_folder, b"", CANARY.encode())
     (run_folder / "workspace" / "out.md").write_text(f"# rules\n{CANARY}\n")
 
-    with pytest.raises(StageFailed, match=r"out\.md holds the skill's canary"):
+    with pytest.raises(StageFailed, match=r"out\.md holds the other skill's canary"):
         arm.check_after(run_folder)
 
 
 def test_the_treatment_arm_may_hold_the_skill(skill: Path, run_folder: Path) -> None:
-    plant(skill, CANARY)
+    plant(skill, OWN)
     (run_folder / "workspace" / "copy.md").write_bytes((skill / "SKILL.md").read_bytes())
-    arm = Arm(CANARY, True, {})
+    for arm in (Arm(None, True, {}), Arm(CANARY, True, {})):
+        arm.check_before(run_folder)
+        arm.check_after(run_folder, OWN.encode())
 
-    arm.check_before(run_folder)
-    arm.check_after(run_folder, CANARY.encode())
+
+def test_an_arm_with_a_skill_must_not_show_the_canary_of_the_other_one(run_folder: Path) -> None:
+    arm = Arm(CANARY, True, {})
+    with pytest.raises(StageFailed, match="transcript"):
+        arm.check_after(run_folder, CANARY.encode())
+    (run_folder / "tmp" / "x").write_text(CANARY)
+
+    with pytest.raises(StageFailed, match="tmp/x holds the other skill's canary"):
+        arm.check_after(run_folder)
+
+
+def test_a_canary_is_told_by_secret_batch_and_skill_alone() -> None:
+    known = {canary_of(*parts) for parts in (("s", "b", "d"), ("s", "b", "e"), ("s", "c", "d"), ("t", "b", "d"))}
+
+    assert len(known) == 4 and canary_of("s", "b", "d") in known
 
 
 def test_an_arm_with_the_old_version_must_not_hold_the_new_one(skill: Path, run_folder: Path) -> None:
     plant(skill, CANARY)
     own = run_folder / SKILL_AT / "haiku"
     own.mkdir(parents=True)
-    (own / "SKILL.md").write_text(f"an older page\n<!-- {CANARY} -->\n")
+    (own / "SKILL.md").write_text(f"an older page\n<!-- {OWN} -->\n")
     arm = Arm(CANARY, True, file_digests(skill))
 
     arm.check_before(run_folder)
@@ -141,7 +156,15 @@ def test_reading_the_skill_by_any_way_shows_by_its_canary() -> None:
     watch.see("cd /skill; cat */SKILL*", f"# Haiku\n<!-- {CANARY} -->")
 
     assert watch.files_read == ("SKILL.md",)
-    assert watch.saw_canary
+    assert not watch.saw_other
+
+
+def test_the_canary_of_the_other_skill_is_noted_apart() -> None:
+    watch = SkillWatch(None, [], None, CANARY)
+
+    watch.see("cat leaked.md", f"# Haiku\n<!-- {CANARY} -->")
+
+    assert watch.saw_other and not watch.used
 
 
 def test_a_skill_that_was_only_offered_was_not_used() -> None:

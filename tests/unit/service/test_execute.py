@@ -66,13 +66,14 @@ class Bench:
         skill: SkillVersionRow | None,
         other: SkillVersionRow | None,
         inputs: dict[str, str] | None = None,
+        batch_id: str = "batch",
     ) -> End:
         """One run of an arm."""
         staged = [{"name": name, **self._kept(text)} for name, text in (inputs or {}).items()]
         settings = {"runner": "scripted", "executor_model": None, "execute_timeout_seconds": 9.0, "command": None}
         entries = {name: {"value": value, "source": "submit"} for name, value in settings.items()}
         batch = batch_row(entries, {"0": staged})
-        claim = Claim(1, "batch", Stage.EXECUTE, 1, 1, 0, 0, "1", "an_arm", Role.CONTROL, 1, None, {}, 0.0, "worker")
+        claim = Claim(1, batch_id, Stage.EXECUTE, 1, 1, 0, 0, "1", "an_arm", Role.CONTROL, 1, None, {}, 0.0, "worker")
         job = Job(
             claim, batch, Case(id=1, prompt="p", statements=(Statement(text="e"),)), "skill_creator", skill, 1, other
         )
@@ -155,3 +156,31 @@ def test_a_run_that_leaves_too_much_keeps_what_was_said(stage: Bench) -> None:
         stage.run(agent, stage.new, None)
 
     assert b"I wrote a lot." in raised.value.files["transcript.md"]
+
+
+def canaries(stage: Bench, skill: SkillVersionRow | None, other: SkillVersionRow | None, batch_id: str) -> list[Any]:
+    """What a run's assignment carries, and what is planted in its own skill."""
+    seen: list[Any] = []
+
+    def agent(assignment: Assignment) -> None:
+        page = (assignment.skill.folder / "SKILL.md").read_text() if assignment.skill else ""
+        seen.extend([assignment.canary, assignment.other_canary, page])
+
+    stage.run(agent, skill, other, batch_id=batch_id)
+    return seen
+
+
+def test_each_skill_of_a_batch_has_a_canary_that_is_the_same_in_every_run(stage: Bench) -> None:
+    new, old, page = canaries(stage, stage.new, stage.old, "batch-1")
+
+    assert new in page and old not in page
+    assert canaries(stage, stage.old, stage.new, "batch-1")[:2] == [old, new]
+    assert canaries(stage, None, stage.new, "batch-1")[:2] == [None, new]
+    assert new not in canaries(stage, stage.new, stage.old, "batch-2")
+    assert len({new, old}) == 2
+
+
+def test_an_arm_that_shows_the_canary_of_the_other_version_is_contaminated(stage: Bench) -> None:
+    for skill, other in ((stage.new, stage.old), (stage.old, stage.new), (None, stage.new)):
+        with pytest.raises(StageFailed, match="other skill's canary is in the transcript"):
+            stage.run(lambda assignment: f"I read {assignment.other_canary}", skill, other)
