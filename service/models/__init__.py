@@ -6,7 +6,8 @@ lane        message batches, half the price
 attempts    how often a call is tried and when it is handed back
 failures    what an exception of the SDK means for a run
 streaming   a streamed answer, put together from its bytes
-gateway     the same door for a program that brings its own client; sniffing reads along
+gateway     the same door for a program that brings its own client; sniffing reads along,
+            passing says what may pass
 background  one event loop per process, on which all requests of all threads run
 prices      what a call costs, from prices.json
 

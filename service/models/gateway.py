@@ -24,6 +24,7 @@ from service.errors import AssayError
 from service.models.attempts import SIMULATED_HEADER
 from service.models.client import Connection, ModelClient
 from service.models.failures import Failure, failure_of_answer
+from service.models.passing import MESSAGES, Allowance, asked_params, check_model, check_run, upstream_path
 from service.models.port import Answer, Attempt, Call, Tokens
 from service.models.sniffing import Sniffer
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 ANTHROPIC = "https://api.anthropic.com"
 MAX_BODY_BYTES = 64 * 2**20
-_MESSAGES = "/v1/messages"
 _PASSED_UP = ("content-type", "accept", "anthropic-version", "anthropic-beta", "user-agent")
 _PASSED_DOWN = ("content-type", "request-id", "retry-after", "x-should-retry", SIMULATED_HEADER)
 
@@ -45,6 +45,7 @@ class _Try:
 
     number: int
     call: Call  # an object of its own, with the body that the program sent
+    path: str  # where it goes, with its query
     started: float = field(default_factory=time.monotonic)
     ended: Attempt | None = None
 
@@ -61,10 +62,12 @@ class Gateway:
     last request ended without an answer that the program could use.
     """
 
-    def __init__(self, client: ModelClient, call: Call, rewrite: Rewrite) -> None:
+    def __init__(self, client: ModelClient, call: Call, rewrite: Rewrite, allowance: Allowance | None = None) -> None:
         self._client = client
         self._call = call
         self._rewrite = rewrite
+        self._allowance = allowance or Allowance()
+        self._calls = 0
         self._tries: Counter[str] = Counter()
         self.token = secrets.token_urlsafe(24)
         self.passed: list[Answer] = []
@@ -113,34 +116,38 @@ class Gateway:
     async def _handle(self, request: "web.Request") -> "web.StreamResponse":
         if not hmac.compare_digest(_key(request), self.token):
             return _refusal(401, "authentication_error", "this door is not yours")
-        if request.method == "POST" and request.path.startswith(_MESSAGES):
-            return await self._message(request)
-        if request.method in ("GET", "HEAD") and request.path in ("/", "/v1/models"):
-            return _refusal(404, "not_found_error", "only messages pass here")
+        path = upstream_path(request.path, request.query)
+        if request.method == "POST" and path is not None:
+            return await self._message(request, path)
         return _refusal(404, "not_found_error", f"{request.method} {request.path} does not pass here")
 
-    async def _message(self, request: "web.Request") -> "web.StreamResponse":
-        body = await request.read()
+    async def _message(self, request: "web.Request", path: str) -> "web.StreamResponse":
         try:
-            body = self._rewrite(body)
-            if request.path != _MESSAGES:
-                return await self._forward(request, body, _Try(0, self._call))
+            body = self._rewrite(await request.read())
+            params = self._admitted(body)
+            if params is None:
+                return _refusal(400, "invalid_request_error", "the body is no request that can be read")
+            if request.path != MESSAGES:
+                return await self._forward(request, body, _Try(0, self._call, path))
             digest = hashlib.sha256(body).hexdigest()
             self._tries[digest] += 1
-            return await self._hooked(request, body, _Try(self._tries[digest], self._asked(body)))
+            return await self._hooked(request, body, _Try(self._tries[digest], self._asked(params), path))
         except AssayError as error:
             self.failure = error
             return _refusal(403, "permission_error", "the run was stopped")
 
-    def _asked(self, body: bytes) -> Call:
-        """The call with what the program asks; a body that is no request is left to the provider to refuse."""
-        try:
-            params = json.loads(body)
-        except ValueError:
-            params = None
-        if not isinstance(params, dict) or not isinstance(params.get("max_tokens"), int) or "model" not in params:
-            return replace(self._call)
-        return replace(self._call, params=params)
+    def _admitted(self, body: bytes) -> dict[str, Any] | None:
+        """What is asked, counted; None if it cannot be read. Raises StageFailed for what may not be asked."""
+        check_run(self._call, self._allowance, self._calls, self.tokens.total)
+        params = asked_params(body)
+        if params is not None:
+            check_model(self._call, params.get("model"))
+            self._calls += 1
+        return params
+
+    def _asked(self, params: dict[str, Any]) -> Call:
+        """The call with what the program asks; without a sensible limit it is left to the provider to refuse."""
+        return replace(self._call, params=params) if isinstance(params.get("max_tokens"), int) else replace(self._call)
 
     async def _hooked(self, request: "web.Request", body: bytes, one: _Try) -> "web.StreamResponse":
         """Send between the hooks, which may wait and therefore have threads of their own."""
@@ -162,7 +169,7 @@ class Gateway:
         reply: web.StreamResponse | None = None
         try:
             async with self._session.post(
-                _upstream(self._client.connection) + request.path_qs,
+                _upstream(self._client.connection) + one.path,
                 data=body,
                 headers=_headers_up(request, self._client.connection, self._call.label),
                 timeout=aiohttp.ClientTimeout(self._call.timeout_seconds, sock_connect=5.0),

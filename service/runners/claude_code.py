@@ -18,6 +18,7 @@ from service.errors import StageFailed, Unavailable
 from service.limits.port import Purpose
 from service.models.client import ModelClient
 from service.models.gateway import Gateway
+from service.models.passing import Allowance
 from service.models.port import Call
 from service.runners import arms
 from service.runners.agent_prompt import task_message
@@ -39,6 +40,15 @@ _ENVIRONMENT = {
     "DISABLE_AUTOUPDATER": "1",
     "DISABLE_TELEMETRY": "1",
 }
+# Whatever the program would ask a smaller or larger model for, it asks the run's own.
+_MODEL_VARIABLES = (
+    "ANTHROPIC_SMALL_FAST_MODEL",
+    "ANTHROPIC_DEFAULT_HAIKU_MODEL",
+    "ANTHROPIC_DEFAULT_SONNET_MODEL",
+    "ANTHROPIC_DEFAULT_OPUS_MODEL",
+    "CLAUDE_CODE_SUBAGENT_MODEL",
+)
+_LONG_CONTEXT = "[1m]"  # the program's own mark behind a model's name; it sends a header instead
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,7 @@ class ClaudeCodeLimits:
     """When the agent has done enough."""
 
     turns: int = 80
+    allowance: Allowance = field(default_factory=Allowance)
     sandbox: Limits = field(
         default_factory=lambda: Limits(memory_bytes=4 << 30, processes=512, open_files=4096, file_bytes=256 << 20)
     )
@@ -68,7 +79,7 @@ class ClaudeCodeRunner:
         stage = _Stage(assignment, self._sandbox)
         call = _call(assignment)
         events = Events(assignment, stage.watch())
-        with Gateway(self._client, call, stage.rewrite) as gateway:
+        with Gateway(self._client, call, stage.rewrite, self._limits.allowance) as gateway:
             command = stage.command(program, gateway, self._limits)
             finished = self._sandbox.run(command)
         events.read(finished.stdout)
@@ -94,7 +105,7 @@ def find_program() -> Path:
 def _call(assignment: Assignment) -> Call:
     """Who asks, for limiter, budget and ledger; what is asked comes from the program."""
     return Call(
-        params={"model": assignment.model, "max_tokens": 32_000},
+        params={"model": str(assignment.model).removesuffix(_LONG_CONTEXT), "max_tokens": 32_000},
         purpose=Purpose.EXECUTE,
         team=assignment.team,
         batch_id=assignment.batch_id,
@@ -145,6 +156,7 @@ class _Stage:
         assignment = self._assignment
         env = {
             **_ENVIRONMENT,
+            **dict.fromkeys(_MODEL_VARIABLES, str(assignment.model)),
             "ANTHROPIC_API_KEY": gateway.token,
             "CLAUDE_CODE_MAX_RETRIES": str(gateway.max_retries),
             "ASSAY_SOCKET": place(gateway.socket, _SOCKET),

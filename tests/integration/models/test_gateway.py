@@ -1,5 +1,6 @@
 """The door to the model for programs with a client of their own."""
 
+import json
 import socket
 import stat
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from service.errors import StageFailed
 from service.limits.port import Purpose
 from service.models import Attempt, Call, ClientSettings, ModelClient
 from service.models.gateway import Gateway
+from service.models.passing import Allowance
 from service.models.port import ModelCall
 from simulator import Simulator
 
@@ -69,6 +71,17 @@ def program(door: Gateway, key: str | None = None) -> anthropic.Anthropic:
     )
 
 
+def knock(door: Gateway, path: str, body: str) -> int:
+    """One raw request, its path as it stands; the status of the answer."""
+    head = f"POST {path} HTTP/1.1\r\nhost: door\r\nx-api-key: {door.token}\r\nanthropic-version: 2023-06-01\r\n"
+    head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(str(door.socket))
+        line.sendall((head + body).encode())
+        with line.makefile("rb") as answer:
+            return int(answer.readline().split()[1])
+
+
 def test_an_answer_passes_with_our_key_and_is_counted(
     door: Gateway, simulator: Simulator, watch: Watch, rows: list[ModelCall]
 ) -> None:
@@ -105,6 +118,84 @@ def test_only_messages_pass(door: Gateway, simulator: Simulator) -> None:
             client.get("/control/requests", cast_to=object)
 
     assert simulator.stats()["by_path"] == {"/v1/messages/count_tokens": 1}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/messages/batches",
+        "/v1/messages/../files",
+        "/v1/messages/%2e%2e/files",
+        "/v1/messages/count_tokens/../batches",
+        "//v1/messages",
+        "/v1/messages/",
+        "/v1/messagesandmore",
+    ],
+)
+def test_nothing_but_the_two_questions_passes(door: Gateway, simulator: Simulator, path: str) -> None:
+    status = knock(door, path, json.dumps(ASK))
+
+    assert status == 404
+    assert simulator.stats()["requests"] == 0
+
+
+def test_a_query_is_not_passed_on_but_the_one_we_know(door: Gateway, simulator: Simulator) -> None:
+    assert knock(door, "/v1/messages?beta=true&x=1", json.dumps(ASK)) == 200
+    assert knock(door, "/v1/messages?x=1", json.dumps(ASK)) == 200
+
+    assert simulator.stats()["by_path"] == {"/v1/messages": 2}
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens"])
+def test_another_model_than_the_runs_is_refused(
+    door: Gateway, simulator: Simulator, rows: list[ModelCall], path: str
+) -> None:
+    assert knock(door, path, json.dumps({**ASK, "model": "simulated-large"})) == 403
+
+    assert simulator.stats()["requests"] == 0
+    assert isinstance(door.failure, StageFailed)
+    assert door.failure.outcome is Outcome.EXECUTOR_ERROR
+    assert "simulated-large" in str(door.failure)
+    assert rows == []
+
+
+def test_a_model_named_twice_is_refused(door: Gateway, simulator: Simulator) -> None:
+    body = '{"model": "simulated-large", ' + json.dumps(ASK).removeprefix("{")
+
+    assert knock(door, "/v1/messages", body) == 400
+    assert simulator.stats()["requests"] == 0
+
+
+@pytest.mark.parametrize(
+    ("allowance", "passes"), [(Allowance(calls=2), 2), (Allowance(total_tokens=1), 1), (Allowance(), 3)]
+)
+def test_a_run_has_so_many_calls_and_tokens(simulator: Simulator, allowance: Allowance, passes: int) -> None:
+    client = ModelClient(ClientSettings("sk-real", simulator.url))
+    with Gateway(client, Call(ASK, Purpose.EXECUTE), lambda body: body, allowance) as opened:
+        told = [knock(opened, "/v1/messages", json.dumps(ASK)) for _ in range(3)]
+        failure = opened.failure
+    client.close()
+
+    assert told == [200] * passes + [403] * (3 - passes)
+    assert simulator.stats()["requests"] == passes
+    assert (failure is None) == (passes == 3)
+
+
+def test_a_cancelled_run_stops_spending(simulator: Simulator) -> None:
+    stopped: list[bool] = []
+    client = ModelClient(ClientSettings("sk-real", simulator.url))
+    call = Call(ASK, Purpose.EXECUTE, is_cancelled=lambda: bool(stopped))
+    with Gateway(client, call, lambda body: body) as opened:
+        before = knock(opened, "/v1/messages", json.dumps(ASK))
+        stopped.append(True)
+        after = knock(opened, "/v1/messages", json.dumps(ASK))
+        failure = opened.failure
+    client.close()
+
+    assert (before, after) == (200, 403)
+    assert isinstance(failure, StageFailed)
+    assert failure.outcome is Outcome.CANCELLED
+    assert simulator.stats()["requests"] == 1
 
 
 def test_a_request_is_looked_at_before_it_leaves(door: Gateway, simulator: Simulator) -> None:
