@@ -8,6 +8,7 @@ failures    what an exception of the SDK means for a run
 streaming   a streamed answer, put together from its bytes
 gateway     the same door for a program that brings its own client; sniffing reads along,
             passing says what may pass
+clean_text  text that can be written as UTF-8
 background  one event loop per process, on which all requests of all threads run
 prices      what a call costs, from prices.json
 

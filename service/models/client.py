@@ -1,16 +1,16 @@
 """The model client of a process: built once, used by all its threads."""
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from service.errors import Unavailable
 from service.models.attempts import Attempts, Patience, Received
 from service.models.background import Background
+from service.models.clean_text import clean, read_json
 from service.models.port import Answer, Call, Hook, Ledger
 from service.models.prices import Prices, known_prices
 from service.models.streaming import Gathering
@@ -78,11 +78,11 @@ class ModelClient:
         self.attempts = Attempts(settings.patience, self.prices, hooks, ledger)
 
     def complete(self, call: Call) -> Answer:
-        body = to_json(call.params)
+        body = _body(call.params)
         return self.attempts.ask(call, lambda one, left: self.connection.background.run(self._create(one, body, left)))
 
     def stream(self, call: Call) -> Answer:
-        body = to_json({**call.params, "stream": True})
+        body = _body({**call.params, "stream": True})
         return self.attempts.ask(call, lambda one, left: self.connection.background.run(self._stream(one, body, left)))
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ class ModelClient:
     async def _create(self, call: Call, body: bytes, left: float) -> Received:
         async with asyncio.timeout(left):
             answer = await self._post(call, body, left, stream=False)
-            return Received(json.loads(answer.content), _lowered(answer.headers))
+            return Received(read_json(answer.content), _lowered(answer.headers))
 
     async def _stream(self, call: Call, body: bytes, left: float) -> Received:
         async with asyncio.timeout(left):
@@ -136,6 +136,13 @@ def _build(settings: ClientSettings) -> "AsyncAnthropic":
         http_client=anthropic.DefaultAioHttpClient(limits=limits),
         open_telemetry=False,
     )
+
+
+def _body(params: Mapping[str, Any]) -> bytes:
+    try:
+        return to_json(params)
+    except PydanticSerializationError:
+        return to_json(clean(dict(params)))  # half a character, from a prompt
 
 
 def _headers(call: Call) -> dict[str, str]:

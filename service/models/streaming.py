@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from service.models.clean_text import clean
 from service.models.failures import StreamFailed, failure_of_answer
 
 _GROWING = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
@@ -54,7 +55,8 @@ class Gathering:
         """The whole message; raises ConnectionError if the stream ended before it did."""
         if not self._is_complete:
             raise ConnectionError("the stream ended in the middle")
-        return {**self._message, "content": [self._blocks[index] for index in sorted(self._blocks)]}
+        content = [self._blocks[index] for index in sorted(self._blocks)]
+        return {**self._message, "content": clean(content)}
 
     def _take(self, event: dict[str, Any]) -> None:
         kind, index = event.get("type"), event.get("index", 0)

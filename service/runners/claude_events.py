@@ -1,8 +1,8 @@
 """Reading what the command line says about its work: one JSON object a line."""
 
-import json
 from typing import Any
 
+from service.models.clean_text import read_json
 from service.runners import arms
 from service.runners.port import Assignment
 from service.runners.toolbox import NAMES
@@ -35,7 +35,7 @@ class Events:
         """Everything the program wrote."""
         for line in output.splitlines():
             try:
-                event = json.loads(line)
+                event = read_json(line)
             except ValueError:
                 continue  # a warning between the events, or the line at which output was cut
             if isinstance(event, dict):

@@ -13,7 +13,6 @@ is the run's output. It gets
 and nothing else of the worker's environment. The same JSON object may instead be the last line of its output.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 from schemas.metrics import Metrics
 from schemas.states import Outcome
 from service.errors import BadInput, StageFailed
+from service.models.clean_text import clean, read_json
 from service.runners.port import Assignment, Execution, Usage
 from service.sandbox.port import WORKSPACE, Command, Finished, Mount, Sandbox
 
@@ -50,7 +50,7 @@ class CommandRunner:
 
     def _command(self, assignment: Assignment) -> Command:
         prompt_file = assignment.workspace.parent / "prompt.md"
-        prompt_file.write_text(assignment.prompt, encoding="utf-8")
+        prompt_file.write_text(clean(assignment.prompt), encoding="utf-8")
         mounts = [Mount(prompt_file, "/assay/prompt.md"), *_programs(assignment.command)]
         if assignment.skill:
             mounts.append(Mount(assignment.skill.folder, "/assay/skill"))
@@ -59,7 +59,7 @@ class CommandRunner:
             workspace=assignment.workspace,
             mounts=tuple(mounts),
             env=self._environment(assignment, prompt_file),
-            stdin=assignment.prompt.encode(),
+            stdin=assignment.prompt.encode("utf-8", "replace"),
             timeout_seconds=assignment.timeout_seconds,
             network=self._network,
         )
@@ -98,7 +98,7 @@ def _take_result(workspace: Path, words: str) -> dict[str, Any]:
     elif words.rstrip().endswith("}"):
         text = words.rstrip().rsplit("\n", 1)[-1]
     try:
-        result = json.loads(text)
+        result = read_json(text.encode())
     except ValueError:
         return {}
     return result if isinstance(result, dict) else {}
@@ -107,7 +107,7 @@ def _take_result(workspace: Path, words: str) -> dict[str, Any]:
 def _transcript(assignment: Assignment, words: str, result: Mapping[str, Any]) -> str:
     told = result.get("transcript")
     body = told if isinstance(told, str) else words
-    return f"## Eval Prompt\n\n{assignment.prompt}\n\n## Execution\n\n{body.strip()}\n"
+    return str(clean(f"## Eval Prompt\n\n{assignment.prompt}\n\n## Execution\n\n{body.strip()}\n"))
 
 
 def _refuse_failure(finished: Finished, words: str, transcript: str) -> None:

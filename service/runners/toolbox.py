@@ -7,6 +7,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from service.models.clean_text import clean
 from service.runners.port import Assignment
 from service.sandbox.port import WORKSPACE, Command, Finished, Limits, Mount, Sandbox, SandboxFailed, bash
 
@@ -126,7 +127,7 @@ class Toolbox:
             raise SandboxFailed("the sandbox has no python3, which the file tools need; install python3 below /usr")
         try:
             answer = json.loads(finished.stdout)
-            return ToolResult(str(answer["text"]), bool(answer["is_error"]))
+            return ToolResult(clean(str(answer["text"])), bool(answer["is_error"]))
         except (ValueError, KeyError, TypeError):
             return ToolResult(_ending(finished) or "the tool gave no answer", is_error=True)
 

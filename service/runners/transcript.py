@@ -4,6 +4,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from service.models.clean_text import clean
+
 MAX_RESULT_CHARS = 20_000  # of one tool result in the markdown; the JSON lines keep what the model saw
 _FENCE = "```"
 
@@ -56,17 +58,17 @@ class Transcript:
         parts += ["## Execution", *self.steps]
         parts += ["## Final Result", self.final or "The agent said nothing."]
         parts += ["## Issues", "\n".join(f"- {issue}" for issue in self.issues) or "None."]
-        return "\n\n".join(parts) + "\n"
+        return str(clean("\n\n".join(parts) + "\n"))
 
     def json_lines(self) -> bytes:
         """The transcript for programs."""
         first = {"type": "prompt", "turn": 0, "prompt": self.prompt, "inputs": list(self.inputs), "skill": self.skill}
         lines = [json.dumps(first, ensure_ascii=False), *self._events]
-        return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
+        return str(clean("".join(f"{line}\n" for line in lines))).encode()
 
     def files(self) -> dict[str, bytes]:
         """Both forms by artifact name, for a run that failed."""
-        markdown = self.markdown().encode("utf-8", "backslashreplace")
+        markdown = self.markdown().encode()
         return {"transcript.md": markdown, "transcript.jsonl": self.json_lines()}
 
 

@@ -1,6 +1,7 @@
 """The runner `messages` against the simulator, with its tools in the real sandbox."""
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -151,6 +152,21 @@ def test_the_skill_folder_cannot_be_changed(runner: MessagesRunner, simulator: S
 
     assert execution.metrics.errors_encountered == 2
     assert "hacked" not in (assignment.skill.folder / "SKILL.md").read_text()
+
+
+def test_names_and_words_that_are_no_unicode_do_not_stop_a_run(
+    runner: MessagesRunner, simulator: Simulator, assign: Any
+) -> None:
+    turns = [tool("Glob", pattern="*"), tool("Bash", command="ls; echo \ud83d"), {"text": "half \ud83d"}]
+    simulator.configure(script=script(*turns))
+    assignment = assign("a task \ud83d")
+    (assignment.workspace / os.fsdecode(b"a\xff.txt")).write_text("x")
+
+    execution = runner.run(assignment)
+
+    assert "a\ufffd.txt" in bodies(simulator)[-1]["messages"][2]["content"][0]["content"]
+    assert execution.transcript.encode().endswith(b"## Final Result\n\nhalf \xef\xbf\xbd\n\n## Issues\n\nNone.\n")
+    assert simulator.stats()["requests"] == 3
 
 
 def test_a_paused_turn_and_a_cut_answer_go_on(runner: MessagesRunner, simulator: Simulator, assign: Any) -> None:

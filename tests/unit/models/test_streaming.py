@@ -64,3 +64,18 @@ def test_a_tool_call_that_was_cut_has_no_input() -> None:
     gathering.feed(b'data: {"type":"content_block_stop","index":0}\ndata: {"type":"message_stop"}\n')
 
     assert gathering.message()["content"] == [{"type": "tool_use", "id": "t", "name": "Write", "input": {}}]
+
+
+def test_half_a_character_never_comes_out() -> None:
+    content = [
+        {"type": "text", "text": "half \ud83d, whole \U0001f600"},
+        {"type": "tool_use", "id": "t", "name": "Write", "input": {"file_path": "a\udcff", "content": ["\ude00"]}},
+    ]
+    gathering = Gathering({})
+    for event in events(Message("msg_1", content, "tool_use", 7), USED):
+        gathering.feed(event)
+
+    text, tool = gathering.message()["content"]
+
+    assert text["text"] == "half \ufffd, whole \U0001f600"
+    assert tool["input"] == {"file_path": "a\ufffd", "content": ["\ufffd"]}

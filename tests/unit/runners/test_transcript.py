@@ -52,3 +52,15 @@ def test_a_long_result_loses_its_middle_and_says_so() -> None:
     assert text.startswith("a" * 60)
     assert text.endswith("b" * 30)
     assert "910 characters left out" in text
+
+
+def test_half_a_character_can_be_written_in_both_forms() -> None:
+    transcript = Transcript("half \ud83d", ("a\udcff.txt",), "skill\ud83d")
+    transcript.turn([{"type": "text", "text": "half \ud83d and whole \ud83d\ude00"}])
+    transcript.tool("Glob", {"pattern": "\udcff"}, "a\udcff.txt", True)
+
+    markdown, lines = transcript.markdown(), transcript.json_lines()
+
+    assert "half \ufffd and whole \U0001f600" in markdown.encode().decode()
+    assert [json.loads(line)["type"] for line in lines.decode().splitlines()] == ["prompt", "assistant", "tool"]
+    assert transcript.files()["transcript.md"].decode() == markdown
