@@ -139,8 +139,7 @@ class _Work:
         reason = answer.stop_reason
         self._cut = self._cut + 1 if reason == "max_tokens" else 0
         if reason == "tool_use":
-            results = [self._use(block) for block in answer.content if block.get("type") == "tool_use"]
-            self._say(list(answer.content), results)
+            self._use_tools(answer)
             return True
         if reason == "pause_turn":
             self._continue(list(answer.content))
@@ -172,6 +171,12 @@ class _Work:
     def _say(self, model: list[dict[str, Any]], user: list[dict[str, Any]]) -> None:
         self._continue(model)
         self._messages.append({"role": "user", "content": user})
+
+    def _use_tools(self, answer: Answer) -> None:
+        results = [self._use(block) for block in answer.content if block.get("type") == "tool_use"]
+        if not results:
+            raise StageFailed(Outcome.EXECUTOR_ERROR, "the model stopped to use a tool and named none")
+        self._say(list(answer.content), results)
 
     def _use(self, block: dict[str, Any]) -> dict[str, Any]:
         if self._assignment.is_cancelled():

@@ -169,6 +169,18 @@ def test_names_and_words_that_are_no_unicode_do_not_stop_a_run(
     assert simulator.stats()["requests"] == 3
 
 
+def test_a_stop_for_a_tool_that_names_none_ends_the_run(
+    runner: MessagesRunner, simulator: Simulator, assign: Any
+) -> None:
+    simulator.configure(script=script({"text": "I will look.", "stop_reason": "tool_use"}))
+
+    failure = fails(runner, assign())
+
+    assert failure.outcome is Outcome.EXECUTOR_ERROR
+    assert "named none" in str(failure)
+    assert simulator.stats()["requests"] == 1
+
+
 def test_a_paused_turn_and_a_cut_answer_go_on(runner: MessagesRunner, simulator: Simulator, assign: Any) -> None:
     simulator.add_faults({"kind": "pause_turn", "times": 2}, {"kind": "max_tokens", "times": 2})
 
