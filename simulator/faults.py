@@ -24,7 +24,7 @@ KINDS = {
     "stream_error": "an error event in the middle of a stream",
     "slow": "the answer comes `seconds` later",
     "hang": "the answer never comes; the connection stays open",
-    "malformed": "200 with a structured answer (or a body, if `body` is true) that is no JSON",
+    "malformed": "200 with a structured answer (or a body or an event of a stream, if `body` is true) that is no JSON",
     "refusal": "stop_reason refusal",
     "max_tokens": "stop_reason max_tokens, half of the text",
     "context_exceeded": "stop_reason model_context_window_exceeded",

@@ -65,6 +65,6 @@ async def streamed(message: Message, used: InputUsage, fault: str | None) -> Asy
     if fault == "cut":
         raise Cut
     if fault == "malformed":
-        yield b'event: content_block_delta\ndata: {"type": "content_block_del\n\n'
+        yield b"".join([parts[len(parts) // 2].rstrip()[:-9], b"\n\n", *parts[len(parts) // 2 + 1 :]])
         return
     yield _event("error", error={"type": "overloaded_error", "message": "overloaded"})

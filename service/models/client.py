@@ -11,6 +11,7 @@ from service.errors import Unavailable
 from service.models.attempts import Attempts, Patience, Received
 from service.models.background import Background
 from service.models.clean_text import clean, read_json
+from service.models.failures import malformed
 from service.models.port import Answer, Call, Hook, Ledger
 from service.models.prices import Prices, known_prices
 from service.models.streaming import Gathering
@@ -92,7 +93,11 @@ class ModelClient:
     async def _create(self, call: Call, body: bytes, left: float) -> Received:
         async with asyncio.timeout(left):
             answer = await self._post(call, body, left, stream=False)
-            return Received(read_json(answer.content), _lowered(answer.headers))
+            headers = _lowered(answer.headers)
+            try:
+                return Received(read_json(answer.content), headers)
+            except ValueError as error:
+                raise malformed(headers) from error
 
     async def _stream(self, call: Call, body: bytes, left: float) -> Received:
         async with asyncio.timeout(left):

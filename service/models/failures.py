@@ -70,12 +70,24 @@ class Failure:
         return StageFailed(error_outcome(call.purpose), f"model {call.model} refused the request: {self.detail}")
 
 
+class Malformed(ValueError):
+    """Bytes or JSON that are no answer of the Messages API."""
+
+
 class StreamFailed(Exception):
-    """A stream told of an error in its middle."""
+    """An answer began well, with status 200, and told of an error or could not be read in its middle."""
 
     def __init__(self, failure: Failure) -> None:
         self.failure = failure
         super().__init__(failure.detail)
+
+
+def malformed(headers: Mapping[str, str]) -> StreamFailed:
+    """An answer that cannot be read; it may have been billed all the same."""
+    lowered = {name.lower(): value for name, value in headers.items()}
+    words = "the answer is none that can be read"
+    request_id = lowered.get("request-id")
+    return StreamFailed(Failure("malformed", words, True, 200, None, request_id, lowered))
 
 
 def error_outcome(purpose: Purpose) -> Outcome:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from service.models.attempts import tokens_of
+from service.models.failures import Malformed
 from service.models.port import Tokens
 from service.models.streaming import EventReader, parsed
 
@@ -22,14 +23,20 @@ class Sniffer:
         self.stop_reason: str | None = None
         self.error: dict[str, Any] | None = None  # an error event inside the stream
         self.is_complete = False
+        self._is_broken = False
 
     def feed(self, piece: bytes) -> None:
         """The next bytes."""
         if not self._is_stream:
             self._body = self._body + piece if len(self._body) < MAX_BUFFER else b""
             return
-        for event in self._reader.feed(piece):
-            self._event(event)
+        if self._is_broken:
+            return
+        try:
+            for event in self._reader.feed(piece):
+                self._event(event)
+        except (Malformed, TypeError, AttributeError):
+            self._is_broken = True
 
     def end(self) -> None:
         """There are no more bytes."""
@@ -37,6 +44,7 @@ class Sniffer:
             message = parsed(self._body)
             self._message(message)
             self.is_complete = bool(message)
+        self.is_complete = self.is_complete and not self._is_broken
 
     @property
     def tokens(self) -> Tokens:

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from service.models.clean_text import clean
-from service.models.failures import StreamFailed, failure_of_answer
+from service.models.failures import Malformed, StreamFailed, failure_of_answer, malformed
 
+_NO_EVENTS = (b"", b"[DONE]")  # some gateways end a stream with the second
 _GROWING = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 
 
@@ -17,13 +18,14 @@ class EventReader:
         self._rest = b""
 
     def feed(self, piece: bytes) -> Iterator[dict[str, Any]]:
-        """The events that are complete with these bytes; what is no JSON object is passed over."""
+        """The events that are complete with these bytes; raises Malformed, for a lost event changes what was said."""
         *lines, self._rest = (self._rest + piece).split(b"\n")
         for line in lines:
-            if line.startswith(b"data:"):
+            if line.startswith(b"data:") and line[5:].strip() not in _NO_EVENTS:
                 event = parsed(line[5:])
-                if event:
-                    yield event
+                if not event:
+                    raise Malformed("an event is no JSON object")
+                yield event
 
 
 def parsed(data: bytes) -> dict[str, Any]:
@@ -47,9 +49,12 @@ class Gathering:
         self._is_complete = False
 
     def feed(self, piece: bytes) -> None:
-        """The next bytes; raises StreamFailed at an error event."""
-        for event in self._reader.feed(piece):
-            self._take(event)
+        """The next bytes; raises StreamFailed at an error event, or at one that cannot be read."""
+        try:
+            for event in self._reader.feed(piece):
+                self._take(event)
+        except (Malformed, KeyError, TypeError, AttributeError) as error:
+            raise malformed(self._headers) from error
 
     def message(self) -> dict[str, Any]:
         """The whole message; raises ConnectionError if the stream ended before it did."""

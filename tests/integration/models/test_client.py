@@ -135,13 +135,21 @@ def ask_again(client: ModelClient, simulator: Simulator) -> bool:
     return bool(ask(client, "complete").text)
 
 
-def test_a_body_that_is_no_json_is_tried_again_and_then_handed_back(client: ModelClient, simulator: Simulator) -> None:
+@both_ways
+def test_an_answer_that_is_no_json_is_tried_again_and_then_handed_back(
+    client: ModelClient, simulator: Simulator, ledger: list[ModelCall], way: str
+) -> None:
     simulator.add_faults({"kind": "malformed", "body": True, "times": 1})
-    assert ask(client, "complete").attempts == 2
+    answer = ask(client, way)
+    assert (answer.attempts, answer.text) == (2, "This is a simulated answer.")
 
     simulator.add_faults({"kind": "malformed", "body": True})
     with pytest.raises(Unavailable):
-        ask(client, "complete")
+        ask(client, way)
+
+    row = ledger[-1]
+    assert (row.error, row.attempts, row.tokens, row.simulated) == ("malformed", 3, None, True)
+    assert row.request_id
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,37 @@ def test_an_error_event_says_what_it_means() -> None:
     assert raised.value.failure.request_id == "req_1"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'data: {"type":"content_block_delta","index":0,"delta":{"type":"text_del',
+        b"data: [1]",
+        b'data: {"type":"content_block_delta","index":5,"delta":{"type":"text_delta","text":"lost its start"}}',
+        b'data: {"type":"content_block_delta","index":0}',
+        b'data: {"type":"message_start","message":null}',
+    ],
+)
+def test_a_line_that_cannot_be_read_is_no_part_of_a_message(line: bytes) -> None:
+    parts = list(events(Message("msg_1", [{"type": "text", "text": "do not delete"}], "end_turn", 7), USED))
+    gathering = Gathering({"Request-Id": "req_1"})
+    gathering.feed(b"".join(parts[:4]))
+
+    with pytest.raises(StreamFailed) as raised:
+        gathering.feed(line + b"\n\n" + b"".join(parts[5:]))
+
+    failure = raised.value.failure
+    assert (failure.kind, failure.is_retryable, failure.request_id) == ("malformed", True, "req_1")
+
+
+def test_what_gateways_put_between_events_is_passed_over() -> None:
+    gathering = Gathering({})
+
+    gathering.feed(b": keep-alive\n\ndata:\n\n" + b"".join(events(Message("m", CONTENT, "tool_use", 7), USED)))
+    gathering.feed(b"data: [DONE]\n\n")
+
+    assert gathering.message()["content"] == CONTENT
+
+
 def test_a_tool_call_that_was_cut_has_no_input() -> None:
     gathering = Gathering({})
     block = b'{"type":"tool_use","id":"t","name":"Write","input":{}}'
