@@ -8,7 +8,7 @@ from typing import Any
 
 from schemas.states import Outcome
 from service.errors import StageFailed
-from service.models.failures import Failure, failure_of, timed_out
+from service.models.failures import Failure, failure_of, malformed, timed_out
 from service.models.port import Answer, Attempt, Call, Hook, Ledger, ModelCall, Tokens
 from service.models.prices import Prices
 
@@ -109,13 +109,20 @@ class Attempts:
         return answer, Attempt(number, 200, received.headers, answer.tokens, answer.cost_usd, answer.seconds)
 
     def _answer(self, call: Call, received: Received, seconds: float, number: int) -> Answer:
+        try:
+            return self._read(call, received, seconds, number)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise malformed(received.headers) from error
+
+    def _read(self, call: Call, received: Received, seconds: float, number: int) -> Answer:
+        """The answer in a message; raises one of many errors if it has not the shape of one."""
         message = received.message
         tokens = tokens_of(message["usage"])
         return Answer(
             id=str(message["id"]),
             model=str(message["model"]),
-            content=tuple(message["content"]),
-            stop_reason=str(message["stop_reason"]),
+            content=tuple(dict(block) for block in message["content"]),
+            stop_reason=_word(message["stop_reason"]),
             tokens=tokens,
             cost_usd=self._prices.cost(call.model, tokens),
             seconds=seconds,
@@ -170,6 +177,12 @@ def tokens_of(usage: Mapping[str, Any]) -> Tokens:
         cache_write=int(usage.get("cache_creation_input_tokens") or 0),
         cache_write_1h=int(written.get("ephemeral_1h_input_tokens") or 0),
     )
+
+
+def _word(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("no word stands where one must")
+    return value
 
 
 def _failed(number: int, failure: Failure, seconds: float) -> Attempt:

@@ -43,7 +43,7 @@ class Sniffer:
         if not self._is_stream:
             message = parsed(self._body)
             self._message(message)
-            self.is_complete = bool(message)
+            self.is_complete = bool(message.get("usage"))
         self.is_complete = self.is_complete and not self._is_broken
 
     @property

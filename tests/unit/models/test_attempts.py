@@ -120,6 +120,33 @@ def test_an_answer_that_is_no_json_is_tried_again() -> None:
     assert attempts.ask(call(), sends(ValueError("no json"), MESSAGE)).attempts == 2
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        [],
+        {},
+        "text",
+        {**MESSAGE, "usage": None},
+        {**MESSAGE, "usage": {"input_tokens": "many"}},
+        {**MESSAGE, "content": None},
+        {**MESSAGE, "content": ["text"]},
+        {**MESSAGE, "stop_reason": None},
+        {name: value for name, value in MESSAGE.items() if name != "id"},
+    ],
+)
+def test_json_that_is_no_message_is_tried_again_and_may_have_been_billed(message: Any) -> None:
+    book, watch = Book(), Watch()
+    attempts, _ = trying(book, watch, retries=1)
+
+    assert attempts.ask(call(), sends(message, MESSAGE)).attempts == 2
+    with pytest.raises(Unavailable):
+        attempts.ask(call(), sends(message, message))
+
+    row, tried = book.rows[-1], watch.attempts[-1]
+    assert (row.error, row.attempts, row.tokens, row.cost_usd, row.request_id) == ("malformed", 2, None, None, "req_1")
+    assert (tried.error, tried.status, tried.tokens) == ("malformed", 200, None)
+
+
 def test_a_deadline_ends_the_call_as_a_timeout() -> None:
     book, watch = Book(), Watch()
     attempts, _ = trying(book, watch)
