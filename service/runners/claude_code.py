@@ -23,6 +23,7 @@ from service.models.port import Call
 from service.runners import arms
 from service.runners.agent_prompt import task_message
 from service.runners.claude_events import Events
+from service.runners.endings import refuse_bad_end
 from service.runners.notes import take_notes
 from service.runners.port import Assignment, Execution, Usage
 from service.runners.toolbox import safe_name
@@ -194,8 +195,7 @@ def _refuse_failure(assignment: Assignment, finished: Finished, gateway: Gateway
     last = gateway.passed[-1].stop_reason if gateway.passed else ""
     if gateway.failure is not None and (events.has_failed or not events.has_ended):
         raise gateway.failure
-    if last == "refusal":
-        raise StageFailed(Outcome.REFUSED, "the model declined the task")
+    refuse_bad_end(last)
     if finished.stopped_by:
         raise StageFailed(Outcome.EXECUTOR_ERROR, f"the agent was stopped: {finished.stopped_by} limit")
     if events.has_failed or not events.has_ended:

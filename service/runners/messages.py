@@ -11,6 +11,7 @@ from service.limits.port import Purpose
 from service.models.port import Answer, Call, Models, Tokens
 from service.runners import arms
 from service.runners.agent_prompt import GO_ON, system_prompt, task_message
+from service.runners.endings import refuse_bad_end
 from service.runners.notes import take_notes
 from service.runners.port import Assignment, Execution, Usage
 from service.runners.toolbox import NAMES, TOOLS, Toolbox
@@ -147,10 +148,7 @@ class _Work:
         if reason == "max_tokens":
             self._after_a_cut(answer)
             return True
-        if reason == "refusal":
-            raise StageFailed(Outcome.REFUSED, f"the model declined the task{_category(answer)}")
-        if reason == "model_context_window_exceeded":
-            raise StageFailed(Outcome.EXECUTOR_ERROR, "the conversation no longer fits into the model's context window")
+        refuse_bad_end(reason, _category(answer))
         return False
 
     def _continue(self, content: list[dict[str, Any]]) -> None:

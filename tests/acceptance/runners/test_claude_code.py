@@ -98,6 +98,8 @@ def test_the_program_never_holds_our_key_and_has_no_network(
         ({"kind": "refusal"}, Outcome.REFUSED),
         ({"kind": "unauthorized"}, Outcome.INFRA_ERROR),
         ({"kind": "prompt_too_long"}, Outcome.EXECUTOR_ERROR),
+        ({"kind": "max_tokens"}, Outcome.EXECUTOR_ERROR),
+        ({"kind": "context_exceeded"}, Outcome.EXECUTOR_ERROR),
     ],
 )
 def test_a_fault_ends_the_run_in_its_outcome(
@@ -112,11 +114,24 @@ def test_a_fault_ends_the_run_in_its_outcome(
     assert raised.value.files["transcript.md"].startswith(b"## Eval Prompt")
 
 
-@pytest.mark.parametrize("kind", ["overloaded", "rate_limited", "server_error", "cut"])
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("max_tokens", "cut at its output limit"), ("context_exceeded", "no longer fits"), ("refusal", "declined")],
+)
+def test_the_last_stop_reason_decides_whatever_the_program_says(
+    runner: ClaudeCodeRunner, simulator: Simulator, assign: Any, kind: str, words: str
+) -> None:
+    simulator.add_faults({"kind": kind})
+
+    with pytest.raises(StageFailed, match=words):
+        runner.run(assign())
+
+
+@pytest.mark.parametrize("kind", ["overloaded", "rate_limited", "server_error", "cut", "malformed"])
 def test_a_fault_that_lasts_hands_the_run_back_within_the_bound(
     runner: ClaudeCodeRunner, simulator: Simulator, assign: Any, kind: str
 ) -> None:
-    simulator.add_faults({"kind": kind, "retry_after": 0.01})
+    simulator.add_faults({"kind": kind, "retry_after": 0.01, "body": kind == "malformed"})
 
     with pytest.raises(Unavailable):
         runner.run(assign())
