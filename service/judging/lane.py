@@ -59,6 +59,7 @@ class Shipment:
     created_at: float  # by the database's clock
     request_count: int
     provider_id: str | None = None
+    lease_until: float = 0.0  # the end of the lease it was given with; whoever takes it over sets another
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class LaneSettings:
     max_bytes: int = 100 * 2**20  # the provider takes 256 MB
     max_age_seconds: float = 300.0  # the oldest request waits no longer for company
     poll_seconds: float = 30.0
-    lease_seconds: float = 300.0  # longer than sending a shipment takes
+    lease_seconds: float = 300.0  # longer than the request that sends a shipment may take
     clock_skew_seconds: float = 300.0  # between our database and the provider
     auto_runs: int = 1_000  # a batch with this many runs is large
 
@@ -89,8 +90,11 @@ class LaneStore(Protocol):
     def unpack(self, shipment_id: str, request_ids: Iterable[str], state: RequestState, error: str | None) -> None:
         """Take requests out of a shipment that was not sent yet."""
 
-    def mark_sent(self, shipment_id: str, provider_id: str) -> None:
-        """The provider has it, under this id."""
+    def renew(self, shipment: Shipment, lease_seconds: float) -> Shipment | None:
+        """Keep an unsent shipment for longer; None when its lease ran out and somebody else took it."""
+
+    def mark_sent(self, shipment: Shipment, provider_id: str) -> bool:
+        """The provider has it, under this id; False when somebody else took it and knows of another id or none."""
 
     def mark_lost(self, shipment_id: str) -> None:
         """The provider never got it: its requests wait again."""

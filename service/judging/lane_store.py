@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, and_, exists, func, insert, not_, select, update
@@ -53,20 +53,28 @@ class LaneRows:
             connection.execute(insert(shipments).values(id=shipment_id, state="sending", **lease))
             ids = [row.id for row in chosen]
             _move(connection, ids, state=RequestState.SENDING, shipment_id=shipment_id)
-            created = connection.execute(
-                select(shipments.c.created_at).where(shipments.c.id == shipment_id)
-            ).scalar_one()
-        return Shipment(shipment_id, created, len(ids)), [_request(row) for row in chosen]
+            created = connection.execute(select(shipments).where(shipments.c.id == shipment_id)).one()
+            return _shipment(connection, created), [_request(row) for row in chosen]
 
     def unpack(self, shipment_id: str, request_ids: Iterable[str], state: RequestState, error: str | None) -> None:
         with database_errors(), self._engine.begin() as connection:
             mine = and_(lane_requests.c.shipment_id == shipment_id, lane_requests.c.state == RequestState.SENDING)
             _move(connection, list(request_ids), mine, state=state, error=error, shipment_id=None)
 
-    def mark_sent(self, shipment_id: str, provider_id: str) -> None:
+    def renew(self, shipment: Shipment, lease_seconds: float) -> Shipment | None:
+        longer = update(shipments).where(_held(shipment)).values(lease_until=Now() + lease_seconds)
         with database_errors(), self._engine.begin() as connection:
-            _set(connection, shipment_id, "sending", state="sent", provider_id=provider_id, polled_at=Now())
-            _all_of(connection, shipment_id, RequestState.SENDING, state=RequestState.SENT)
+            row = connection.execute(longer.returning(shipments.c.lease_until)).one_or_none()
+        return replace(shipment, lease_until=row.lease_until) if row else None
+
+    def mark_sent(self, shipment: Shipment, provider_id: str) -> bool:
+        sent = {"state": "sent", "provider_id": provider_id, "polled_at": Now()}
+        known = and_(shipments.c.id == shipment.id, shipments.c.provider_id == provider_id)
+        with database_errors(), self._engine.begin() as connection:
+            if connection.execute(update(shipments).where(_held(shipment)).values(**sent)).rowcount == 0:
+                return connection.execute(select(shipments.c.id).where(known)).first() is not None
+            _all_of(connection, shipment.id, RequestState.SENDING, state=RequestState.SENT)
+        return True
 
     def mark_lost(self, shipment_id: str) -> None:
         with database_errors(), self._engine.begin() as connection:
@@ -213,6 +221,12 @@ def _move(connection: Connection, ids: list[str], *where: Any, **changes: Any) -
         connection.execute(update(lane_requests).where(some, *where).values(**changes))
 
 
+def _held(shipment: Shipment) -> Any:
+    """The unsent shipment, if nobody took it since: the end of a lease is its fence."""
+    same = and_(shipments.c.id == shipment.id, shipments.c.lease_until == shipment.lease_until)
+    return and_(same, shipments.c.state == "sending")
+
+
 def _set(connection: Connection, shipment_id: str, state_before: str, **changes: Any) -> None:
     which = and_(shipments.c.id == shipment_id, shipments.c.state == state_before)
     connection.execute(update(shipments).where(which).values(**changes))
@@ -226,7 +240,7 @@ def _all_of(connection: Connection, shipment: str, state_before: RequestState, *
 def _shipment(connection: Connection, row: Row[Any]) -> Shipment:
     query = select(func.count()).select_from(lane_requests).where(lane_requests.c.shipment_id == row.id)
     count: int = connection.execute(query).scalar_one()
-    return Shipment(row.id, row.created_at, count, row.provider_id)
+    return Shipment(row.id, row.created_at, count, row.provider_id, row.lease_until)
 
 
 def _request(row: Row[Any]) -> LaneRequest:

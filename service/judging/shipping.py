@@ -4,9 +4,13 @@ Creating a message batch cannot be repeated safely: the provider knows no idempo
 down before it is sent. If its sender dies before the provider's id is written down, the next one looks through the
 provider's recent batches for one that nobody knows and that has as many requests, and takes it for ours; when its
 results come, their ids prove it. Only if there is none are the requests sent again. Collecting is safe to repeat.
+
+Who sends holds the shipment by a lease, and renews it right before the request: nobody else can find the shipment
+abandoned while the request is under way. Who lost the lease sends nothing.
 """
 
 import functools
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Protocol
@@ -111,12 +115,33 @@ class Shipping:
 
     def _goes_out(self, shipment: Shipment, requests: list[LaneRequest]) -> bool:
         """Whether anything was sent: requests that must wait would be packed again and again."""
-        bodies = {request.id: body for request in requests if (body := self._body(shipment, request))}
+        bodies: dict[str, JudgeRequest] = {}
+        held = self._load_all(shipment, requests, bodies)
+        if held is None:
+            log.warning("shipment was taken over before it was sent", shipment=shipment.id)
+            return False
         if not bodies:
             self._store.mark_lost(shipment.id)
             return False
-        self._patiently(functools.partial(self._send, bodies), shipment)
+        self._patiently(functools.partial(self._send, bodies), held)
         return True
+
+    def _load_all(
+        self, shipment: Shipment, requests: list[LaneRequest], bodies: dict[str, JudgeRequest]
+    ) -> Shipment | None:
+        """Fill in the bodies, and keep the lease meanwhile; None when somebody else took the shipment."""
+        held: Shipment | None = shipment
+        lease_seconds = self._settings.lease_seconds
+        renewed = time.monotonic()
+        for request in requests:
+            if time.monotonic() - renewed >= lease_seconds / 3:
+                held, renewed = held and self._store.renew(held, lease_seconds), time.monotonic()
+            if held is None:
+                return None
+            if body := self._body(held, request):
+                bodies[request.id] = body
+        # Once more, whatever is left: the request that follows must end before the lease does.
+        return held and self._store.renew(held, lease_seconds)
 
     def _cancel(self, shipment: Shipment) -> None:
         self._provider.cancel(str(shipment.provider_id))
@@ -129,7 +154,11 @@ class Shipping:
             self._store.unpack(shipment.id, bodies, RequestState.RETURNED, str(refused))
             self._store.mark_lost(shipment.id)
             return
-        self._store.mark_sent(shipment.id, state.id)
+        if not self._store.mark_sent(shipment, state.id):
+            # Its requests go with another shipment now: they must not be paid for here as well.
+            self._provider.cancel(state.id)
+            log.error("shipment was taken over while it was sent", shipment=shipment.id, provider=state.id)
+            return
         log.info("shipment sent", shipment=shipment.id, provider=state.id, requests=len(bodies))
 
     def _body(self, shipment: Shipment, request: LaneRequest) -> JudgeRequest | None:
@@ -158,7 +187,7 @@ class Shipping:
         for state in self._provider.recent(100):
             is_new = state.id not in taken and moment(state.created_at) >= earliest
             if is_new and sum(state.counts.values()) == shipment.request_count:
-                self._store.mark_sent(shipment.id, state.id)
+                self._store.mark_sent(shipment, state.id)
                 log.warning("shipment found at the provider", shipment=shipment.id, provider=state.id)
                 return
         self._store.mark_lost(shipment.id)

@@ -1,11 +1,12 @@
 """Message batches: half the price, within a day. Thin: who sends what when is decided elsewhere."""
 
+import asyncio
 import json
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from service.errors import AssayError
+from service.errors import AssayError, Unavailable
 from service.limits.port import Purpose
 from service.models.attempts import tokens_of
 from service.models.client import Connection
@@ -53,9 +54,14 @@ class Lane:
         async def work() -> Any:
             client = await self._connection.client()
             wanted: Any = [{"custom_id": name, "params": dict(params)} for name, params in requests.items()]
-            return await client.messages.batches.create(requests=wanted, timeout=TIMEOUT_SECONDS)
+            # The SDK's timeout is one for each read and write: a large body that trickles would never meet it.
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                return await client.messages.batches.create(requests=wanted, timeout=TIMEOUT_SECONDS)
 
-        return _state(self._run(work()))
+        try:
+            return _state(self._run(work()))
+        except TimeoutError as late:
+            raise Unavailable(f"the provider took no message batch within {TIMEOUT_SECONDS:.0f} s") from late
 
     def retrieve(self, lane_id: str) -> LaneState:
         """Where a batch stands."""

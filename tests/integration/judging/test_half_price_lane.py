@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from service.judging.shipping import Shipping
 from service.limits.budgets import Account, OverBudget
 from service.limits.memory_budgets import MemoryBudgets
 from service.models import ClientSettings, ModelClient, Tokens
-from service.models.lane import Lane
+from service.models.lane import Lane, LaneState
 from service.models.prices import Prices
 from service.storage.engine import open_engine
 from service.storage.ledger import LedgerRows
@@ -80,11 +80,13 @@ class House:
         self.worst_cost: Callable[[str, int, int], float | None] = lambda *_: 0.0
         self.woken: list[int] = []
         self.settings = settings
+        self.provider = Lane(client.connection, client.prices)
+        self.load = load
 
     def step(self) -> None:
         spending = LaneSpending(self.budgets, lambda _: [self.account], lambda *a: self.worst_cost(*a))
-        provider = Lane(self.client.connection, self.client.prices)
-        Shipping(self.rows, provider, load, judge_answer, spending, self.woken.extend, self.settings).step()
+        parts = (self.rows, self.provider, self.load, judge_answer, spending, self.woken.extend)
+        Shipping(*parts, self.settings).step()
 
     def judge(self, number: int) -> bool | None:
         """Whether run `number` has its judgement; None while it is in the lane."""
@@ -224,6 +226,58 @@ def test_a_sender_killed_before_the_provider_heard_of_it_is_replaced(
 
     assert house.judge(1) is True
     assert paid(model) == (1, 0)
+
+
+OVER_AT_ONCE = LaneSettings(max_requests=50, max_age_seconds=0.0, poll_seconds=0.0, lease_seconds=-1.0)
+
+
+def test_a_sender_whose_shipment_was_taken_over_while_it_built_the_bodies_sends_nothing(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    rival = House(engine, client)
+    slow = House(engine, client, OVER_AT_ONCE)
+    for number in range(3):
+        slow.judge(number)
+
+    def load_after_the_rival(request: LaneRequest) -> JudgeRequest:
+        rival.step()
+        return load(request)
+
+    slow.load = load_after_the_rival
+    slow.step()
+
+    assert model.stats()["batches"]["created"] == 1
+    rival.step()
+    assert [slow.judge(number) for number in range(3)] == [True] * 3
+    assert paid(model) == (3, 0)
+
+
+class LateLane(Lane):
+    """Its request stands still until somebody else has done a round."""
+
+    def __init__(self, client: ModelClient, meanwhile: Callable[[], None]) -> None:
+        super().__init__(client.connection, client.prices)
+        self._meanwhile = meanwhile
+
+    def create(self, requests: Mapping[str, Mapping[str, Any]]) -> LaneState:
+        self._meanwhile()
+        return super().create(requests)
+
+
+def test_what_was_sent_although_somebody_else_had_taken_it_over_is_cancelled(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    model.configure(batch_seconds=3_600.0)
+    rival = House(engine, client)
+    frozen = House(engine, client, OVER_AT_ONCE)
+    frozen.provider = LateLane(client, rival.step)
+    frozen.judge(1)
+
+    frozen.step()
+
+    counted = model.stats()["batches"]
+    assert (counted["created"], counted["cancelled"]) == (2, 1)
+    assert frozen.states() == {"sent"}
 
 
 def test_a_strangers_batch_of_the_same_size_is_not_taken_for_ours(
