@@ -42,9 +42,11 @@ class BatchDesk:
         broker: Broker,
         submitting: Submitting,
         drop_judgements: Callable[[str], None] = lambda _batch_id: None,
+        forget_answers: Callable[[str], None] = lambda _batch_id: None,
     ) -> None:
-        """`drop_judgements` takes a cancelled batch's requests out of the half-price lane."""
+        """Both are about the half-price lane: requests of a cancelled batch, and answers that could not be used."""
         self._drop_judgements = drop_judgements
+        self._forget_answers = forget_answers
         self._store = store
         self._artifacts = artifacts
         self._broker = broker
@@ -105,6 +107,8 @@ class BatchDesk:
         batch = self._mine(batch_id, team)
         if batch.state is BatchState.AGGREGATING:
             raise Conflict(f"batch {batch_id} is being aggregated; retry when it is finished")
+        if Outcome.JUDGE_ERROR in outcomes:
+            self._forget_answers(batch_id)
         with database_errors():
             count = self._store.batches.retry(batch_id, outcomes, executes=not is_given(batch.settings))
         self._broker.refill()

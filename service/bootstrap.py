@@ -201,7 +201,9 @@ class Parts:
 
     def _open_desk(self) -> BatchDesk:
         submitting = Submitting(self.settings, self.store, self.artifacts, self.check_tools)
-        return BatchDesk(self.store, self.artifacts, self.broker, submitting, self.lane.cancel)
+        return BatchDesk(
+            self.store, self.artifacts, self.broker, submitting, self.lane.cancel, self.lane.forget_answers
+        )
 
     @property
     def comparisons(self) -> ComparisonDesk:

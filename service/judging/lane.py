@@ -5,6 +5,9 @@ request    waiting -> sending -> sent -> answered
               +---------+         |
             over_budget, cancelled
 
+What is settled without an answer is not settled for ever: over_budget holds for the run that is told so, once;
+cancelled holds as long as the batch that asks is cancelled itself.
+
 shipment   sending -> sent -> collected           one provider message batch
               +-----> lost                        it never reached the provider; its requests wait again
 """
@@ -79,7 +82,10 @@ class LaneStore(Protocol):
     """The lane in the database; every method is one transaction."""
 
     def offer(self, request: LaneRequest) -> LaneEntry:
-        """Put a request in the lane, or find what became of it."""
+        """Put a request in the lane, or find what became of it; a verdict about another batch does not count."""
+
+    def forget_answers(self, batch_id: str) -> None:
+        """Drop the answers of a batch's runs that ended as judge_error: read again, they would fail again."""
 
     def pack(self, settings: LaneSettings) -> tuple[Shipment, list[LaneRequest]] | None:
         """Move waiting requests into a new shipment that this caller leases, if it is full or old enough.

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, replace
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, and_, exists, func, insert, not_, select, update
+from sqlalchemy import Connection, Engine, Row, and_, delete, exists, func, insert, not_, select, update
 
+from schemas.states import Outcome
 from service.judging.judgement import JudgeAnswer, TokensUsed
 from service.judging.lane import LaneEntry, LaneRequest, LaneSettings, RequestState, Shipment
 from service.judging.request import Slot
@@ -14,7 +15,7 @@ from service.limits.port import Purpose
 from service.storage.clock import Now
 from service.storage.rows import new_id
 from service.storage.store import database_errors
-from service.storage.tables import lane_requests, model_calls, shipments
+from service.storage.tables import batches, lane_requests, model_calls, runs, shipments
 from service.storage.teams import insert_or_ignore
 
 UNSETTLED = (RequestState.SENDING, RequestState.SENT, RequestState.CANCELLED)
@@ -38,7 +39,20 @@ class LaneRows:
         with database_errors(), self._engine.begin() as connection:
             connection.execute(insert_or_ignore(connection, lane_requests).values(**row))
             found = connection.execute(select(lane_requests).where(lane_requests.c.id == request.id)).one()
+            if changes := _taken_up(connection, found, request):
+                same = and_(lane_requests.c.id == found.id, lane_requests.c.state == found.state)
+                changed = update(lane_requests).where(same).values(**changes).returning(lane_requests)
+                found = connection.execute(changed).one_or_none() or found
+            elif found.state == RequestState.OVER_BUDGET:
+                # Said once to the run it is about: when that run is retried, the budget is looked at again.
+                connection.execute(delete(lane_requests).where(lane_requests.c.id == found.id))
         return LaneEntry(RequestState(found.state), _answer(found.answer), found.error)
+
+    def forget_answers(self, batch_id: str) -> None:
+        failed = and_(runs.c.batch_id == batch_id, runs.c.outcome == Outcome.JUDGE_ERROR)
+        of_failed = lane_requests.c.run_id.in_(select(runs.c.id).where(failed))
+        with database_errors(), self._engine.begin() as connection:
+            connection.execute(delete(lane_requests).where(of_failed, lane_requests.c.state == RequestState.ANSWERED))
 
     def pack(self, settings: LaneSettings) -> tuple[Shipment, list[LaneRequest]] | None:
         with database_errors(), self._engine.begin() as connection:
@@ -154,6 +168,32 @@ class LaneRows:
         mine = and_(lane_requests.c.batch_id == batch_id, lane_requests.c.state.in_(live))
         with database_errors(), self._engine.begin() as connection:
             connection.execute(update(lane_requests).where(mine).values(state=RequestState.CANCELLED))
+
+
+def _taken_up(connection: Connection, row: Row[Any], request: LaneRequest) -> dict[str, Any]:
+    """What changes in a request that was there before, when this run asks for it; nothing as a rule."""
+    owner = {"run_id": request.run_id, "batch_id": request.batch_id, "team": request.team}
+    is_mine = row.run_id == request.run_id
+    if row.state == RequestState.OVER_BUDGET and not is_mine:
+        return {**owner, "state": RequestState.WAITING, "error": None, "offered_at": Now()}
+    if row.state == RequestState.CANCELLED and not _is_cancelled(connection, request.batch_id):
+        return {**owner, **_where_it_travels(connection, row)}
+    # By its owner a request is cancelled and forgotten. While it travels it stays with whoever reserved money for it.
+    is_ownerless = row.state == RequestState.ANSWERED or _is_cancelled(connection, row.batch_id)
+    return owner if not is_mine and is_ownerless and not _is_cancelled(connection, request.batch_id) else {}
+
+
+def _where_it_travels(connection: Connection, row: Row[Any]) -> dict[str, Any]:
+    """The state of a request that is wanted again: its shipment may be under way with it."""
+    query = select(shipments.c.state).where(shipments.c.id == row.shipment_id)
+    states = {"sending": RequestState.SENDING, "sent": RequestState.SENT}
+    state = states.get(connection.execute(query).scalar_one_or_none() or "")
+    return {"state": state} if state else {"state": RequestState.WAITING, "shipment_id": None, "offered_at": Now()}
+
+
+def _is_cancelled(connection: Connection, batch_id: str) -> bool:
+    cancelled = and_(batches.c.id == batch_id, batches.c.cancelled_at.is_not(None))
+    return connection.execute(select(batches.c.id).where(cancelled)).first() is not None
 
 
 def _settle(connection: Connection, request_id: str, **changes: Any) -> Row[Any] | None:

@@ -5,12 +5,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, select, update
 from support.judging import numbered_run
+from support.rows import add_batch
 
 import simulator
 from schemas.states import Outcome
@@ -33,7 +35,8 @@ from service.models.lane import Lane, LaneState
 from service.models.prices import Prices
 from service.storage.engine import open_engine
 from service.storage.ledger import LedgerRows
-from service.storage.tables import lane_requests, metadata, model_calls
+from service.storage.store import Store
+from service.storage.tables import batches, lane_requests, metadata, model_calls, runs
 
 SETTINGS = JudgeSettings(models=("simulated",), rejudge_share=0.0)
 AT_ONCE = LaneSettings(max_requests=50, max_age_seconds=0.0, poll_seconds=0.0, lease_seconds=0.0)
@@ -81,7 +84,12 @@ class House:
         self.woken: list[int] = []
         self.settings = settings
         self.provider = Lane(client.connection, client.prices)
-        self.load = load
+        self.numbers: dict[int, int] = {}  # run id -> what it left behind, where that is not its own
+        self.load: Callable[[LaneRequest], JudgeRequest] = self.load_numbered
+        self.batch_id = "b"
+
+    def load_numbered(self, request: LaneRequest) -> JudgeRequest:
+        return load(replace(request, run_id=self.numbers.get(request.run_id, request.run_id)))
 
     def step(self) -> None:
         spending = LaneSpending(self.budgets, lambda _: [self.account], lambda *a: self.worst_cost(*a))
@@ -90,7 +98,12 @@ class House:
 
     def judge(self, number: int) -> bool | None:
         """Whether run `number` has its judgement; None while it is in the lane."""
-        asker = Asker(run_id=number, batch_id="b", label=f"run-{number}")
+        return self.judge_as(number, number)
+
+    def judge_as(self, run_id: int, number: int) -> bool | None:
+        """The same for a run that left behind what run `number` did."""
+        self.numbers[run_id] = number
+        asker = Asker(run_id=run_id, batch_id=self.batch_id, label=f"run-{number}")
         lane = LaneAsk(self.rows, ask_with(self.client, asker), asker)
         try:
             return judge(numbered_run(number), SETTINGS, lane, self.kept).grading.summary is not None
@@ -335,15 +348,85 @@ def test_a_refusal_in_the_lane_is_a_judge_error(
         house.judge(1)
 
 
+def test_a_run_whose_judge_failed_is_asked_again_when_it_is_retried(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    model.add_faults({"kind": "refusal", "times": 1})
+    store = Store(engine)
+    house = House(engine, client)
+    house.batch_id = add_batch(store)
+    house.judge(1)
+    house.step()
+    with pytest.raises(JudgeFailed, match="refusal"):
+        house.judge(1)
+    with engine.begin() as connection:
+        connection.execute(update(runs).where(runs.c.id == 1).values(stage="settled", outcome="judge_error"))
+
+    house.rows.forget_answers(house.batch_id)
+
+    assert house.judge(1) is None
+    house.step()
+    assert house.judge(1) is True
+
+
+def cancel(house: House, store: Store) -> None:
+    """As the desk does."""
+    assert store.batches.cancel(house.batch_id)
+    house.rows.cancel(house.batch_id)
+
+
+def test_a_cancelled_batch_leaves_the_judgements_it_shared_to_others(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    store = Store(engine)
+    house = House(engine, client)
+    house.batch_id = add_batch(store)
+    house.judge(1)
+    cancel(house, store)
+    with pytest.raises(StageFailed, match="cancelled"):
+        house.judge(1)
+
+    house.batch_id = add_batch(store)  # grades the same material
+
+    assert house.judge_as(3, 1) is None
+    house.step()
+    assert house.judge_as(3, 1) is True
+    assert paid(model) == (1, 0)
+
+
+def test_a_cancelled_batch_that_is_retried_takes_its_travelling_judgements_back(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    store = Store(engine)
+    house = House(engine, client)
+    house.batch_id = add_batch(store)
+    house.judge(1)
+    house.settings = replace(AT_ONCE, poll_seconds=3_600.0)
+    house.step()
+    cancel(house, store)
+    with engine.begin() as connection:
+        connection.execute(update(batches).where(batches.c.id == house.batch_id).values(state="cancelled"))
+
+    store.batches.retry(house.batch_id)
+
+    assert house.judge(1) is None
+    house.settings = AT_ONCE
+    house.step()
+    assert house.judge(1) is True
+    assert paid(model) == (1, 0)
+
+
 def test_a_cancelled_batch_cancels_its_shipment_and_its_requests(
     engine: Engine, client: ModelClient, model: simulator.Simulator
 ) -> None:
     model.configure(batch_seconds=3_600.0)
+    store = Store(engine)
     house = House(engine, client)
+    house.batch_id = add_batch(store)
     house.judge(1)
     house.step()
 
-    house.rows.cancel("b")
+    cancel(house, store)
     house.step()
 
     assert model.stats()["batches"]["cancelled"] == 1
@@ -369,6 +452,26 @@ def test_the_lane_keeps_the_budget(engine: Engine, client: ModelClient, model: s
     house.step()
     with pytest.raises(OverBudget):
         house.judge(3)
+
+
+def test_a_run_that_was_over_budget_is_asked_again_when_it_is_retried(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    house = House(engine, client)
+    house.account, house.worst_cost = Account("batch:b", max_cost_usd=0.4), lambda *_: 1.0
+    house.judge(1)
+    house.judge(2)
+    house.step()
+    with pytest.raises(OverBudget):
+        house.judge(1)
+
+    house.account = Account("batch:b", max_cost_usd=4.0)
+
+    assert house.judge(1) is None
+    assert house.judge_as(3, 2) is None  # that run 2 had no money says nothing about run 3
+    house.step()
+    assert (house.judge(1), house.judge_as(3, 2)) == (True, True)
+    assert paid(model) == (2, 0)
 
 
 def test_two_rounds_at_once_send_a_request_once(
