@@ -104,4 +104,6 @@ def corrected_rate(observed: float, count: int, calibration: Calibration) -> Cor
     variance += (1 - inner) ** 2 * q0 * (1 - q0) / calibration.human_fails
     variance += inner**2 * q1 * (1 - q1) / calibration.human_passes
     half = Z * math.sqrt(variance) / width
-    return CorrectedRate(observed, inner, max(0.0, rate - half), min(1.0, rate + half))
+    # Around the rate before it was cut to what can be: an end beyond 0 or 1 is that end.
+    low, high = (min(1.0, max(0.0, end)) for end in (rate - half, rate + half))
+    return CorrectedRate(observed, inner, low, high)

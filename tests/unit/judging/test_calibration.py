@@ -59,6 +59,15 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     assert covered / 400 >= 0.93
 
 
+@pytest.mark.parametrize("observed", [0.0, 0.01, 0.5, 0.99, 1.0])
+def test_the_interval_lies_between_0_and_1_and_holds_the_rate(observed: float) -> None:
+    found = calibrate(labels(both=75, missed=25, invented=25, neither=75))
+
+    rate = corrected_rate(observed, 10_000, found)
+
+    assert 0.0 <= rate.low <= rate.corrected <= rate.high <= 1.0
+
+
 def test_a_judge_no_better_than_a_coin_is_not_corrected() -> None:
     found = calibrate(labels(both=50, missed=50, invented=50, neither=50))
 
