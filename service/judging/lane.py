@@ -90,6 +90,7 @@ class LaneStore(Protocol):
     def pack(self, settings: LaneSettings) -> tuple[Shipment, list[LaneRequest]] | None:
         """Move waiting requests into a new shipment that this caller leases, if it is full or old enough.
 
+        Requests of cancelled batches are dropped: a judge may have offered one after the cancel.
         None while another shipment is being sent: two that are stranded at once could be mistaken for each other.
         """
 
@@ -99,8 +100,11 @@ class LaneStore(Protocol):
     def renew(self, shipment: Shipment, lease_seconds: float) -> Shipment | None:
         """Keep an unsent shipment for longer; None when its lease ran out and somebody else took it."""
 
-    def mark_sent(self, shipment: Shipment, provider_id: str) -> bool:
-        """The provider has it, under this id; False when somebody else took it and knows of another id or none."""
+    def mark_sent(self, shipment: Shipment, provider_id: str, is_found: bool = False) -> bool:
+        """The provider has it, under this id; False when somebody else took it and knows of another id or none.
+
+        `is_found` says that the id is taken on trust, because the provider's batch has the right size.
+        """
 
     def mark_lost(self, shipment_id: str) -> None:
         """The provider never got it: its requests wait again."""
@@ -132,5 +136,11 @@ class LaneStore(Protocol):
     def cancel(self, batch_id: str) -> None:
         """Requests of a batch are not wanted any more."""
 
-    def claim_unwanted(self) -> list[Shipment]:
-        """Sent shipments without one wanted request, each given once."""
+    def claim_unwanted(self, settings: LaneSettings) -> list[Shipment]:
+        """Sent shipments all of whose requests are cancelled or of cancelled batches; given again after a while.
+
+        Not those that were found: cancelling is not to be tried on what may be somebody else's.
+        """
+
+    def mark_cancelled(self, shipment_id: str) -> None:
+        """The provider was asked to stop."""

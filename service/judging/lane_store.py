@@ -21,6 +21,9 @@ from service.storage.teams import insert_or_ignore
 UNSETTLED = (RequestState.SENDING, RequestState.SENT, RequestState.CANCELLED)
 
 
+_CANCELLED_BATCHES = select(batches.c.id).where(batches.c.cancelled_at.is_not(None))
+
+
 class LaneRows:
     """The LaneStore of an installation."""
 
@@ -57,6 +60,7 @@ class LaneRows:
     def pack(self, settings: LaneSettings) -> tuple[Shipment, list[LaneRequest]] | None:
         with database_errors(), self._engine.begin() as connection:
             _one_packer(connection)
+            _drop_cancelled(connection)
             if connection.execute(select(shipments.c.id).where(shipments.c.state == "sending")).first():
                 return None
             chosen = _fitting(_waiting(connection, settings.max_requests), settings)
@@ -81,8 +85,9 @@ class LaneRows:
             row = connection.execute(longer.returning(shipments.c.lease_until)).one_or_none()
         return replace(shipment, lease_until=row.lease_until) if row else None
 
-    def mark_sent(self, shipment: Shipment, provider_id: str) -> bool:
-        sent = {"state": "sent", "provider_id": provider_id, "polled_at": Now()}
+    def mark_sent(self, shipment: Shipment, provider_id: str, is_found: bool = False) -> bool:
+        sent = {"state": "sent", "provider_id": provider_id, "polled_at": Now(), "lease_until": 0.0}
+        sent["is_found"] = int(is_found)
         known = and_(shipments.c.id == shipment.id, shipments.c.provider_id == provider_id)
         with database_errors(), self._engine.begin() as connection:
             if connection.execute(update(shipments).where(_held(shipment)).values(**sent)).rowcount == 0:
@@ -112,10 +117,16 @@ class LaneRows:
         due = and_(shipments.c.state == "sent", shipments.c.polled_at <= Now() - settings.poll_seconds)
         return self._claim(due, polled_at=Now())
 
-    def claim_unwanted(self) -> list[Shipment]:
-        wanted = and_(lane_requests.c.shipment_id == shipments.c.id, lane_requests.c.state == RequestState.SENT)
-        unwanted = and_(shipments.c.state == "sent", shipments.c.is_cancelled == 0, not_(exists().where(wanted)))
-        return self._claim(unwanted, is_cancelled=1)
+    def claim_unwanted(self, settings: LaneSettings) -> list[Shipment]:
+        travelling = and_(lane_requests.c.shipment_id == shipments.c.id, lane_requests.c.state == RequestState.SENT)
+        wanted = exists().where(travelling, lane_requests.c.batch_id.not_in(_CANCELLED_BATCHES))
+        ours = and_(shipments.c.state == "sent", shipments.c.is_cancelled == 0, shipments.c.is_found == 0)
+        unwanted = and_(ours, shipments.c.lease_until <= Now(), not_(wanted))
+        return self._claim(unwanted, lease_until=Now() + settings.poll_seconds)
+
+    def mark_cancelled(self, shipment_id: str) -> None:
+        with database_errors(), self._engine.begin() as connection:
+            _set(connection, shipment_id, "sent", is_cancelled=1)
 
     def _claim(self, which: Any, **changes: Any) -> list[Shipment]:
         """Mark rows and give them: who comes second finds them marked."""
@@ -229,6 +240,11 @@ def _one_packer(connection: Connection) -> None:
     """Two that pack at once would both see no shipment being sent. SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(0x6A756467)))
+
+
+def _drop_cancelled(connection: Connection) -> None:
+    waiting = and_(lane_requests.c.state == RequestState.WAITING, lane_requests.c.batch_id.in_(_CANCELLED_BATCHES))
+    connection.execute(update(lane_requests).where(waiting).values(state=RequestState.CANCELLED))
 
 
 def _waiting(connection: Connection, most: int) -> list[Row[Any]]:

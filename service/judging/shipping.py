@@ -103,7 +103,7 @@ class Shipping:
             continue
         for shipment in self._store.claim_due(self._settings):
             self._patiently(self._collect, shipment)
-        for shipment in self._store.claim_unwanted():
+        for shipment in self._store.claim_unwanted(self._settings):
             self._patiently(self._cancel, shipment)
 
     def _patiently(self, work: Callable[[Shipment], None], shipment: Shipment) -> None:
@@ -145,6 +145,9 @@ class Shipping:
 
     def _cancel(self, shipment: Shipment) -> None:
         self._provider.cancel(str(shipment.provider_id))
+        # Only now: while the provider is away the cancel is still to be done.
+        self._store.mark_cancelled(shipment.id)
+        log.info("shipment cancelled", shipment=shipment.id, provider=shipment.provider_id)
 
     def _send(self, bodies: dict[str, JudgeRequest], shipment: Shipment) -> None:
         try:
@@ -187,7 +190,7 @@ class Shipping:
         for state in self._provider.recent(100):
             is_new = state.id not in taken and moment(state.created_at) >= earliest
             if is_new and sum(state.counts.values()) == shipment.request_count:
-                self._store.mark_sent(shipment, state.id)
+                self._store.mark_sent(shipment, state.id, is_found=True)
                 log.warning("shipment found at the provider", shipment=shipment.id, provider=state.id)
                 return
         self._store.mark_lost(shipment.id)

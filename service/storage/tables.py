@@ -261,6 +261,7 @@ shipments = Table(
     Column("lease_until", Float, nullable=False, comment="until when somebody works on it"),
     Column("polled_at", Float, comment="when the provider was asked last"),
     Column("is_cancelled", Integer, nullable=False, server_default="0", comment="the provider was asked to stop"),
+    Column("is_found", Integer, nullable=False, server_default="0", comment="1: taken for ours by its size"),
     Column("rejected", JSON, nullable=False, comment="provider batches that turned out not to be this one"),
     Index("ix_shipments_open", "state", sqlite_where=LANE_OPEN, postgresql_where=LANE_OPEN),
 )

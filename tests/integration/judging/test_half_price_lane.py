@@ -16,7 +16,7 @@ from support.rows import add_batch
 
 import simulator
 from schemas.states import Outcome
-from service.errors import BadInput, StageFailed
+from service.errors import BadInput, StageFailed, Unavailable
 from service.judging.ask import Asker, ask_with, judge_answer
 from service.judging.judge import judge
 from service.judging.judgement import InLane, JudgeFailed, SlotJudgement
@@ -434,6 +434,81 @@ def test_a_cancelled_batch_cancels_its_shipment_and_its_requests(
         house.judge(1)
     assert stopped.value.outcome is Outcome.CANCELLED
     assert paid(model) == (0, 0)
+
+
+def test_a_judgement_offered_after_the_cancel_is_not_sent(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    store = Store(engine)
+    house = House(engine, client)
+    house.batch_id = add_batch(store)
+    cancel(house, store)
+    house.judge(1)
+
+    house.step()
+
+    assert (house.states(), model.stats()["batches"]) == ({"cancelled"}, {})
+
+
+def test_a_cancel_while_the_shipment_is_sent_is_not_lost(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    model.configure(batch_seconds=3_600.0)
+    store = Store(engine)
+    house = House(engine, client)
+    house.batch_id = add_batch(store)
+    house.judge(1)
+    house.provider = LateLane(client, lambda: cancel(house, store))
+
+    house.step()
+
+    assert model.stats()["batches"]["cancelled"] == 1
+
+
+class DeafLane(Lane):
+    """Cannot be told to cancel."""
+
+    def cancel(self, lane_id: str) -> LaneState:
+        raise Unavailable(f"nobody listens to {lane_id}")
+
+
+def test_a_cancel_that_the_provider_did_not_hear_is_said_again(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    model.configure(batch_seconds=3_600.0)
+    store = Store(engine)
+    house = House(engine, client)
+    house.batch_id = add_batch(store)
+    house.judge(1)
+    house.step()
+    cancel(house, store)
+    hearing, house.provider = house.provider, DeafLane(client.connection, client.prices)
+    house.step()
+
+    house.provider = hearing
+    house.step()
+
+    assert model.stats()["batches"]["cancelled"] == 1
+
+
+def test_a_strangers_batch_taken_for_ours_is_never_cancelled(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    model.configure(batch_seconds=3_600.0)
+    store = Store(engine)
+    house = House(engine, client)
+    house.batch_id = add_batch(store)
+    house.judge(1)
+    assert house.rows.pack(AT_ONCE) is not None
+    stranger = build_request(numbered_run(99), SETTINGS, Slot("simulated"))
+    Lane(client.connection, client.prices).create({"somebody-elses": stranger.params()})
+    house.step()
+
+    cancel(house, store)
+    house.step()
+
+    assert house.states() == {"cancelled"}
+    assert "cancelled" not in model.stats()["batches"]
 
 
 def test_the_lane_keeps_the_budget(engine: Engine, client: ModelClient, model: simulator.Simulator) -> None:

@@ -1,0 +1,21 @@
+"""Shipments that were taken for ours by their size: they are never cancelled."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0005"
+down_revision = "0004"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Go forward."""
+    words = "1: taken for ours by its size"
+    found = sa.Column("is_found", sa.Integer(), nullable=False, server_default="0", comment=words)
+    op.add_column("shipments", found)
+
+
+def downgrade() -> None:
+    """Going back is restoring a backup: data written in the new form has no old form."""
+    raise NotImplementedError("restore a backup instead of going back")
