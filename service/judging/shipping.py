@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from schemas.states import Outcome
 from service import log
-from service.errors import StageFailed, Unavailable
+from service.errors import BadInput, StageFailed, Unavailable
 from service.judging.judgement import JudgeAnswer
 from service.judging.lane import LaneRequest, LaneSettings, LaneStore, RequestState, Shipment
 from service.judging.request import JudgeRequest
@@ -99,21 +99,26 @@ class Shipping:
         """One round: find what was stranded, send what is full or old, collect what ended, cancel what nobody wants."""
         for shipment in self._store.claim_stranded(self._settings.lease_seconds):
             self._patiently(self._find, shipment)
-        while (packed := self._store.pack(self._settings)) and self._goes_out(*packed):
-            continue
+        while packed := self._store.pack(self._settings):
+            shipment, requests = packed
+            if not self._patiently(functools.partial(self._goes_out, requests), shipment):
+                break
         for shipment in self._store.claim_due(self._settings):
-            self._patiently(self._collect, shipment)
+            self._patiently(self._collect_or_return, shipment)
         for shipment in self._store.claim_unwanted(self._settings):
             self._patiently(self._cancel, shipment)
 
-    def _patiently(self, work: Callable[[Shipment], None], shipment: Shipment) -> None:
-        """The provider being away stops one shipment, not the round; the lease brings it back."""
+    def _patiently(self, work: Callable[[Shipment], object], shipment: Shipment) -> bool:
+        """What goes wrong with one shipment stops that one, not the round; the lease brings it back."""
         try:
-            work(shipment)
-        except Unavailable as error:
+            return bool(work(shipment))
+        except (Unavailable, StageFailed) as error:
             log.warning("shipment waits", shipment=shipment.id, reason=str(error))
+        except Exception:  # noqa: BLE001  the door of a shipment: the others are not to wait for it
+            log.error("shipment broke, trying again", with_traceback=True, shipment=shipment.id)
+        return False
 
-    def _goes_out(self, shipment: Shipment, requests: list[LaneRequest]) -> bool:
+    def _goes_out(self, requests: list[LaneRequest], shipment: Shipment) -> bool:
         """Whether anything was sent: requests that must wait would be packed again and again."""
         bodies: dict[str, JudgeRequest] = {}
         held = self._load_all(shipment, requests, bodies)
@@ -123,7 +128,7 @@ class Shipping:
         if not bodies:
             self._store.mark_lost(shipment.id)
             return False
-        self._patiently(functools.partial(self._send, bodies), held)
+        self._send(bodies, held)
         return True
 
     def _load_all(
@@ -177,7 +182,7 @@ class Shipping:
             self._store.unpack(shipment.id, [request.id], RequestState.OVER_BUDGET, str(over))
         except RetryLater:
             self._store.unpack(shipment.id, [request.id], RequestState.WAITING, None)
-        except StageFailed as failure:
+        except (StageFailed, BadInput) as failure:
             self._store.unpack(shipment.id, [request.id], RequestState.RETURNED, str(failure))
         else:
             return body
@@ -196,6 +201,14 @@ class Shipping:
         self._store.mark_lost(shipment.id)
         log.warning("shipment never left, its requests wait again", shipment=shipment.id)
 
+    def _collect_or_return(self, shipment: Shipment) -> None:
+        """A provider that does not know the batch any more never will: its requests go to the realtime lane."""
+        try:
+            self._collect(shipment)
+        except StageFailed as gone:
+            log.error("shipment cannot be collected", shipment=shipment.id, reason=str(gone))
+            self._settle_all(shipment, self._store.requests_of(shipment.id), {}, str(gone))
+
     def _collect(self, shipment: Shipment) -> None:
         if not self._provider.retrieve(str(shipment.provider_id)).has_ended:
             return
@@ -206,19 +219,29 @@ class Shipping:
             self._store.reject_provider(shipment.id)
             log.warning("provider batch is not ours", shipment=shipment.id, provider=shipment.provider_id)
             return
-        for id_, request in requests.items():
-            self._settle(request, results.get(id_))
-        self._store.mark_collected(shipment.id)
-        self._wake(sorted({request.run_id for request in requests.values()}))
+        self._settle_all(shipment, requests, results, "no result")
         log.info("shipment collected", shipment=shipment.id, results=len(results), requests=len(requests))
 
-    def _settle(self, request: LaneRequest, result: ProviderResult | None) -> None:
+    def _settle_all(
+        self,
+        shipment: Shipment,
+        requests: Mapping[str, LaneRequest],
+        results: Mapping[str, ProviderResult],
+        otherwise: str,
+    ) -> None:
+        """Keep what came; what did not is asked in real time."""
+        for id_, request in requests.items():
+            self._settle(request, results.get(id_), otherwise)
+        self._store.mark_collected(shipment.id)
+        self._wake(sorted({request.run_id for request in requests.values()}))
+
+    def _settle(self, request: LaneRequest, result: ProviderResult | None, otherwise: str) -> None:
         """Keep one result; what was kept before is left alone."""
         if result is not None and result.answer is not None:
             answer = self._read(result.answer)
             if self._store.save_answer(request.id, answer):
                 self._budget.correct(request, answer)
-        elif self._store.save_return(request.id, (result.error if result else None) or "no result"):
+        elif self._store.save_return(request.id, (result.error if result else None) or otherwise):
             self._budget.correct(request, None)
 
 

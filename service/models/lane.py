@@ -6,6 +6,7 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from service import log
 from service.errors import AssayError, Unavailable
 from service.limits.port import Purpose
 from service.models.attempts import tokens_of
@@ -70,7 +71,7 @@ class Lane:
             client = await self._connection.client()
             return await client.messages.batches.retrieve(lane_id, timeout=TIMEOUT_SECONDS)
 
-        return _state(self._run(work()))
+        return _state(self._repeatably(work()))
 
     def recent(self, limit: int = 20) -> list[LaneState]:
         """The newest batches of this key, newest first."""
@@ -79,7 +80,7 @@ class Lane:
             client = await self._connection.client()
             return (await client.messages.batches.list(limit=limit, timeout=TIMEOUT_SECONDS)).data
 
-        return [_state(batch) for batch in self._run(work())]
+        return [_state(batch) for batch in self._repeatably(work())]
 
     def cancel(self, lane_id: str) -> LaneState:
         """Ask for the end of a batch."""
@@ -88,7 +89,7 @@ class Lane:
             client = await self._connection.client()
             return await client.messages.batches.cancel(lane_id, timeout=TIMEOUT_SECONDS)
 
-        return _state(self._run(work()))
+        return _state(self._repeatably(work()))
 
     def results(self, lane_id: str, models: Mapping[str, str]) -> Iterator[LaneResult]:
         """The results of an ended batch, in no order; `models` names the model asked by custom id, for the price."""
@@ -98,10 +99,14 @@ class Lane:
             answer = await client.messages.batches.with_raw_response.results(lane_id, timeout=TIMEOUT_SECONDS)
             return await answer.read(), answer.headers.get("x-assay-simulated") == "1"
 
-        body, simulated = self._run(work())
+        body, simulated = self._repeatably(work())
         for line in body.splitlines():
             if line.strip():
-                yield self._result(json.loads(line), models, simulated)
+                try:
+                    yield self._result(json.loads(line), models, simulated)
+                except (ValueError, LookupError, TypeError, AttributeError) as error:
+                    # Its request comes back without a result; the others are not to suffer for it.
+                    log.error("result of the provider cannot be read", lane=lane_id, reason=repr(error)[:200])
 
     def _result(self, line: dict[str, Any], models: Mapping[str, str], simulated: bool) -> LaneResult:
         result = line["result"]
@@ -124,7 +129,10 @@ class Lane:
         )
         return LaneResult(line["custom_id"], answer)
 
-    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
+    def _repeatably(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self._run(work, waits_for_key=True)
+
+    def _run(self, work: Coroutine[Any, Any, Any], waits_for_key: bool = False) -> Any:
         try:
             return self._connection.background.run(work)
         except AssayError:
@@ -133,6 +141,9 @@ class Lane:
             failure = failure_of(error)
             if failure is None:
                 raise
+            if waits_for_key and failure.status in (401, 403):
+                # What was paid for is still there when the key is right again.
+                raise Unavailable(f"the provider refused the key; set ANTHROPIC_API_KEY ({failure.detail})") from error
             asked = Call({"model": "message batches", "max_tokens": 0}, Purpose.JUDGE, team=self._team)
             raise failure.as_error(asked) from error
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from support.rows import add_batch
 
 import simulator
 from schemas.states import Outcome
-from service.errors import BadInput, StageFailed, Unavailable
+from service.errors import BadInput, NotFound, StageFailed, Unavailable
 from service.judging.ask import Asker, ask_with, judge_answer
 from service.judging.judge import judge
 from service.judging.judgement import InLane, JudgeFailed, SlotJudgement
@@ -31,7 +32,7 @@ from service.judging.shipping import Shipping
 from service.limits.budgets import Account, OverBudget
 from service.limits.memory_budgets import MemoryBudgets
 from service.models import ClientSettings, ModelClient, Tokens
-from service.models.lane import Lane, LaneState
+from service.models.lane import Lane, LaneResult, LaneState
 from service.models.prices import Prices
 from service.storage.engine import open_engine
 from service.storage.ledger import LedgerRows
@@ -561,6 +562,66 @@ def test_two_rounds_at_once_send_a_request_once(
     assert packed[0] is not None
     assert len(packed[0][1]) == 2
     assert packed[1] is None
+
+
+def test_a_batch_the_provider_forgot_is_asked_in_real_time_and_stops_no_other(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    house = House(engine, client, replace(AT_ONCE, poll_seconds=3_600.0))
+    for number in (1, 2):
+        house.judge(number)
+        house.step()
+    forgotten = house.provider.recent()[-1]
+    request = urllib.request.Request(f"{model.url}/v1/messages/batches/{forgotten.id}", method="DELETE")
+    request.headers |= {"X-api-key": "test-key", "Anthropic-version": "2023-06-01"}
+    urllib.request.urlopen(request, timeout=30).close()
+
+    house.settings = AT_ONCE
+    house.step()
+
+    assert house.states() == {"returned", "answered"}
+    assert house.woken == [1, 2]
+    assert [house.judge(number) for number in (1, 2)] == [True, True]
+
+
+def test_a_request_whose_run_is_gone_does_not_stop_the_others(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    house = House(engine, client)
+    house.judge(1)
+    house.judge(2)
+
+    def load_unless_gone(request: LaneRequest) -> JudgeRequest:
+        if request.run_id == 1:
+            raise NotFound("there is no run 1")
+        return load(request)
+
+    house.load = load_unless_gone
+    house.step()
+
+    assert (house.states(), paid(model)) == ({"returned", "answered"}, (1, 0))
+
+
+class TornLane(Lane):
+    """Its results have a line that was cut."""
+
+    def _result(self, line: dict[str, Any], models: Mapping[str, str], simulated: bool) -> LaneResult:
+        kept = {"custom_id": line["custom_id"]} if line["custom_id"] == min(models) else line
+        return super()._result(kept, models, simulated)
+
+
+def test_a_result_that_cannot_be_read_is_asked_in_real_time(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    house = House(engine, client)
+    house.provider = TornLane(client.connection, client.prices)
+    for number in range(3):
+        house.judge(number)
+
+    house.step()
+
+    assert [house.judge(number) for number in range(3)] == [True] * 3
+    assert paid(model) == (3, 1)
 
 
 def test_large_batches_choose_the_lane_by_themselves() -> None:
