@@ -4,7 +4,6 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from schemas.metrics import Metrics
 from schemas.states import Outcome, Stage
 from schemas.suite import Case
 from schemas.timing import Timing
-from service.documents import to_json
+from service.documents import stamp, to_json
 from service.errors import StageFailed
 from service.jobs import Job
 from service.judging.questions import needs_judge
@@ -180,9 +179,6 @@ def replace_counts(metrics: Metrics, names: list[str], outputs: dict[str, bytes]
 
 
 def _timing(execution: Execution, started: float) -> Timing:
-    def stamp(moment: float) -> str:
-        return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
     return Timing(
         total_tokens=execution.usage.total,
         duration_ms=round(execution.seconds * 1000),

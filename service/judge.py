@@ -1,6 +1,8 @@
 """The stage `judge`: what only a model can decide. Without a judge model nothing is decided, and the run says so."""
 
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from schemas.dialects import Dialect, write
@@ -10,15 +12,16 @@ from schemas.states import Outcome
 from schemas.structural import Structural
 from schemas.suite import Case
 from schemas.timing import Timing
-from service.documents import to_json
+from service.documents import stamp, to_json
 from service.jobs import Job, Jobs
 from service.judging.ask import Asker, ask_with
 from service.judging.judge import judge
 from service.judging.judgement import Ask, Judgement, JudgementStore
 from service.judging.lane import LaneRequest, LaneSettings, LaneStore
 from service.judging.lane_ask import LaneAsk, uses_lane
-from service.judging.material import JudgeMaterial, OutputFile
+from service.judging.material import JudgeMaterial, OutputFile, before_judging
 from service.judging.request import JudgeRequest, build_request
+from service.judging.scoring import counts_of
 from service.judging.settings import JudgeSettings
 from service.leases import Held
 from service.models.port import Models
@@ -60,8 +63,10 @@ class Judge:
         realtime = ask_with(self._models(), asker)
         in_lane = uses_lane(job.batch.setting("judging"), job.run_count, LaneSettings())
         ask: Ask = LaneAsk(self._lane, realtime, asker) if in_lane else realtime
-        judgement = judge(self._material(job), self._judge_settings(job), ask, self._judgements)
-        return _end(job, judgement)
+        material, started = self._material(job), time.time()
+        judgement = judge(material, self._judge_settings(job), ask, self._judgements)
+        end = _end(job, judgement)
+        return replace(end, files=end.files | _timing_file(material.timing, judgement.seconds, started))
 
     def rebuild(self, request: LaneRequest) -> JudgeRequest:
         """The body of a request that waits in the half-price lane."""
@@ -94,7 +99,7 @@ class Judge:
             user_notes=files.text("user_notes.md"),
             structural=files.document("structural.json", Structural),
             metrics=files.document("metrics.json", Metrics),
-            timing=files.document("timing.json", Timing),
+            timing=before_judging(files.document("timing.json", Timing)),
             run_number=job.claim.run_number,
             version=job.skill.number if job.skill else None,
         )
@@ -127,16 +132,27 @@ def _end(job: Job, judgement: Judgement) -> End:
     files = {"grading.json": _grading_file(judgement.grading, dialect, was_simulated)}
     for again in judgement.rejudged:
         files["grading-again.json"] = _grading_file(again, dialect, was_simulated)
-    summary = judgement.grading.summary
+    counts = counts_of(judgement.grading)
     facts = {
-        "passed": summary.passed if summary else None,
-        "total": summary.total if summary else None,
+        "passed": counts.passed,
+        "total": counts.total,
         "judge_seconds": round(judgement.seconds, 3),
         "judge_tokens": judgement.tokens.total,
         "judge_cost_usd": judgement.cost_usd,
         "simulated": bool(job.claim.facts.get("simulated")) or was_simulated,
     }
     return settled(Outcome.SCORED, files=files, facts=facts)
+
+
+def _timing_file(timing: Timing | None, seconds: float, started: float) -> dict[str, bytes]:
+    """The run's timing.json with the judge's part: when this grading was made, and how long its answers took."""
+    part = {
+        "grader_start": stamp(started),
+        "grader_end": stamp(time.time()),
+        "grader_duration_seconds": round(seconds, 3),
+    }
+    whole = (timing or Timing()).model_copy(update=part)
+    return {"timing.json": to_json(write(whole, Dialect.SKILL_CREATOR))}
 
 
 def _grading_file(grading: Grading, dialect: Dialect, was_simulated: bool) -> bytes:

@@ -5,7 +5,7 @@ from schemas.comparison import Comparison
 from schemas.dialects import wild
 from schemas.dialects.codecs import FLAG, ID, INTEGER, NUMBER, TEXT, TEXTS, ListOf, MapOf, one_of
 from schemas.dialects.expectations import CRITERION_LIST
-from schemas.dialects.gradings import CLAIMS_KEY, METRICS_KEY, feedback_key, notes_key
+from schemas.dialects.gradings import CLAIMS_KEY, GRADED, METRICS_KEY, feedback_key, notes_key
 from schemas.dialects.shape import Key, Shape, foreign
 from schemas.dialects.suites import EXPECTED_KEY, ID_KEY, NAME_KEY, PROMPT_KEY, CaseShape, SuiteShape, files_key
 from schemas.findings import Level
@@ -61,10 +61,10 @@ HISTORY = Shape(
 GRADING = Shape(
     Grading,
     Key("case_id", ID),
-    Key("version", INTEGER),
+    Key("version", INTEGER, always=True, about="the version of the skill; null for a run without one"),
     Key("run", INTEGER),
-    Key("overall_score", NUMBER, about="mean of all scores, one decimal"),
-    Key("required_score", NUMBER, about="mean over the required criteria, one decimal"),
+    Key("overall_score", NUMBER, always=True, about="mean of all scores, one decimal"),
+    Key("required_score", NUMBER, always=True, about="mean over the required criteria, one decimal; null without any"),
     Key(
         "results",
         ListOf(
@@ -88,6 +88,7 @@ GRADING = Shape(
     notes_key("text"),
     feedback_key("text"),
     METRICS_KEY,
+    Key("expectations", ListOf(GRADED), about="Assay: what a case asks besides its criteria; absent when nothing"),
     about="what the grader decided about one run",
 )
 COMPARISON = Shape(

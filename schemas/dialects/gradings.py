@@ -20,7 +20,7 @@ SUMMARY = Shape(
     Key("passed", INTEGER),
     Key("failed", INTEGER),
     Key("total", INTEGER),
-    Key("pass_rate", NUMBER, about="passed / total, 0-1"),
+    Key("pass_rate", NUMBER, always=True, about="passed / total, 0-1; null when there is nothing to check"),
 )
 GRADED = Shape(
     GradedExpectation,

@@ -13,7 +13,7 @@ from service.judging.noise import is_sampled
 from service.judging.panel import disagreements, join
 from service.judging.questions import questions_of
 from service.judging.request import Slot, build_request, judgement_key
-from service.judging.scoring import grade, label_of
+from service.judging.scoring import grade, label_of, with_grader
 from service.judging.seat import slot_judgement
 from service.judging.settings import JudgeSettings
 
@@ -66,7 +66,7 @@ def panel_grading(material: JudgeMaterial, settings: JudgeSettings, slots: Seque
         differing = disagreements(verdicts).items()
         about["disagreements"] = {str(label_of(questions, id_)): said for id_, said in differing}
     seconds = round(sum(slot.seconds for slot in slots), 3)
-    timing = grading.timing and grading.timing.model_copy(update={"grader_duration_seconds": seconds})
+    timing = grading.timing and with_grader(grading.timing, seconds)
     return grading.model_copy(update={"extra": {**grading.extra, "judge": about}, "timing": timing})
 
 

@@ -11,6 +11,8 @@ from schemas.structural import Structural
 from schemas.suite import Case
 from schemas.timing import Timing
 
+GRADER_TIMES = ("grader_start", "grader_end", "grader_duration_seconds")
+
 
 @dataclass(frozen=True)
 class OutputFile:
@@ -58,6 +60,14 @@ class JudgeMaterial:
 def text_digest(text: str | None) -> str | None:
     """The digest of a text; None for none."""
     return None if text is None else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def before_judging(timing: Timing | None) -> Timing | None:
+    """A run's timing without a grader's part: no judgement may depend on how long an earlier one took."""
+    if timing is None:
+        return None
+    named = {name: tuple(key for key in getattr(timing, name) if key not in GRADER_TIMES) for name in ("keys", "nulls")}
+    return timing.model_copy(update={**named, **dict.fromkeys(GRADER_TIMES)})
 
 
 def output_file(path: str, data: bytes) -> OutputFile:

@@ -18,6 +18,7 @@ from schemas.grading import (
 from schemas.kinds import Dialect
 from schemas.metrics import Metrics
 from schemas.structural import Structural, Summary
+from schemas.timing import Timing
 from service.judging.conventions import convention_checks
 from service.judging.material import JudgeMaterial
 from service.judging.questions import Questions
@@ -49,6 +50,7 @@ def grade(material: JudgeMaterial, questions: Questions, verdict: Verdict, word_
 def cases_grading(material: JudgeMaterial, questions: Questions, verdict: Verdict, word_target: int) -> Grading:
     """The grading of a case with criteria."""
     results = tuple(criterion_result(questions, score) for score in verdict.criteria)
+    others = (*given(material.structural), *statements(questions, verdict))
     required = [bool(criterion.required) for criterion in questions.criteria.values()]
     needed = [result for result, must in zip(results, required, strict=True) if must]
     return Grading(
@@ -64,21 +66,9 @@ def cases_grading(material: JudgeMaterial, questions: Questions, verdict: Verdic
         user_notes=UserNotes(text=notes_text(verdict.notes)),
         eval_feedback=EvalFeedback(text=feedback_text(questions, verdict)),
         execution_metrics=material.metrics or Metrics(),
-        expectations=tuple(statements(questions, verdict)) or None,
+        expectations=others or None,
         rubric_scores=tuple(dimension_score(questions, score) for score in verdict.dimensions) or None,
         rubric_summary=rubric_summary(questions, verdict.dimensions),
-    )
-
-
-def grade_without_judge(material: JudgeMaterial) -> Grading:
-    """The grading of a case whose every expectation was decided by code."""
-    expectations = tuple(given(material.structural))
-    counted = (material.metrics, material.timing)
-    return Grading(
-        expectations=expectations,
-        summary=summary_of(expectations),
-        execution_metrics=counted[0],
-        timing=counted[1],
     )
 
 
@@ -105,12 +95,28 @@ def statements(questions: Questions, verdict: Verdict) -> list[GradedExpectation
     ]
 
 
-def summary_of(expectations: Sequence[GradedExpectation]) -> Summary:
+def summary_of(decided: Sequence[GradedExpectation | CriterionResult]) -> Summary:
     """Counts over expectations; no rate over nothing."""
-    passed = sum(one.passed is True for one in expectations)
-    total = len(expectations)
+    passed = sum(one.passed is True for one in decided)
+    total = len(decided)
     rate = round(passed / total, 4) if total else None
     return Summary(passed=passed, failed=total - passed, total=total, pass_rate=rate)
+
+
+def counts_of(grading: Grading) -> Summary:
+    """What passed of all that a grading decides: expectations and criteria."""
+    return summary_of([*(grading.expectations or ()), *(grading.results or ())])
+
+
+def with_grader(timing: Timing, seconds: float) -> Timing:
+    """The wall clock of a grading: the executor's time, the judges', and both together."""
+    took = timing.executor_duration_seconds
+    if took is None:
+        took = timing.total_duration_seconds
+    if took is None and timing.duration_ms is not None:
+        took = timing.duration_ms / 1000
+    total = None if took is None else round(took + seconds, 3)
+    return Timing(executor_duration_seconds=took, grader_duration_seconds=seconds, total_duration_seconds=total)
 
 
 def dimension_score(questions: Questions, score: Score) -> DimensionScore:

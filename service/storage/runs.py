@@ -25,6 +25,8 @@ from sqlalchemy import (
     tuple_,
     update,
 )
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from schemas.states import BatchState, Outcome, Role, Stage
 from service.storage.clock import Now
@@ -94,7 +96,15 @@ _ATTEMPT = insert(attempts).values(
     result=bindparam("came_to"),
     error=bindparam("why"),
 )
-_ARTIFACT = insert(artifacts)
+
+
+def _over(into: Any) -> Any:
+    """An INSERT of artifacts where a name that an earlier stage left gets new bytes, and stays that stage's."""
+    changed = {name: into.excluded[name] for name in ("sha256", "size")}
+    return into.on_conflict_do_update(index_elements=["run_id", "name"], set_=changed)
+
+
+_ARTIFACT = {"postgresql": _over(postgresql_insert(artifacts)), "sqlite": _over(sqlite_insert(artifacts))}
 
 
 def _at_once(step: Any) -> Any:
@@ -124,11 +134,8 @@ def _at_once(step: Any) -> Any:
         "stage": bindparam("at", type_=String),
     }
     told = insert(attempts).from_select(list(attempt), select(*attempt.values())).cte("told")
-    kept = (
-        insert(artifacts)
-        .from_select(list(artifact), select(*artifact.values()).select_from(held.join(made, true())))
-        .cte("kept")
-    )
+    rows = select(*artifact.values()).select_from(held.join(made, true()))
+    kept = _over(postgresql_insert(artifacts).from_select(list(artifact), rows)).cte("kept")
     return select(held).add_cte(told, kept)
 
 
@@ -309,7 +316,7 @@ def _keep(
     if files:
         made = {"run_id": claim.run_id, "stage": claim.stage}
         rows = [{**made, "name": name, "sha256": blob.sha256, "size": blob.size} for name, blob in files.items()]
-        connection.execute(_ARTIFACT, rows)
+        connection.execute(_ARTIFACT[connection.dialect.name], rows)
     connection.execute(_ATTEMPT, told)
 
 

@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -11,12 +13,17 @@ from support.judging import answer_to, criteria_run, rubric_run, statement_run
 
 import simulator
 from schemas.dialects import Dialect, Kind, read, write
+from schemas.grading import Grading
+from schemas.metrics import Metrics
 from schemas.states import Outcome
+from schemas.suite import Statement
+from schemas.timing import Timing
 from service.judging.ask import Asker, ask_with
 from service.judging.judge import judge
 from service.judging.judgement import Ask, JudgeFailed
-from service.judging.material import JudgeMaterial, output_file
+from service.judging.material import JudgeMaterial, before_judging, output_file
 from service.judging.request import Slot, build_request
+from service.judging.scoring import counts_of
 from service.judging.settings import JudgeSettings
 from service.models import ClientSettings, ModelClient
 from service.models.attempts import Patience
@@ -65,60 +72,92 @@ def json_schema(dialect: Dialect) -> Any:
     return json.loads((files("schemas") / "json" / dialect / "grading.schema.json").read_text(encoding="utf-8"))
 
 
-SHAPES: dict[Dialect, dict[str, list[str] | None]] = {
-    Dialect.SKILL_CREATOR: {
-        "expectations": ["text", "passed", "evidence"],
-        "summary": ["passed", "failed", "total", "pass_rate"],
-        "execution_metrics": None,
-        "timing": None,
-        "claims": ["claim", "type", "verified", "evidence"],
-        "user_notes_summary": ["uncertainties", "needs_review", "workarounds"],
-        "eval_feedback": ["suggestions", "overall"],
-    },
-    Dialect.SKILL_EVALUATOR: {
-        "expectations": ["id", "text", "passed", "evidence"],
-        "summary": ["passed", "failed", "total", "pass_rate"],
-        "rubric_scores": ["philosophy", "correctness"],
-        "rubric_summary": ["weighted_mean", "max_possible", "normalized"],
-        "claims": ["claim", "type", "verified", "evidence"],
-        "eval_feedback": ["suggestions", "overall"],
-    },
-    Dialect.CASES: {
-        "case_id": None,
-        "version": None,
-        "run": None,
-        "overall_score": None,
-        "required_score": None,
-        "results": ["criterion", "score", "passed", "reasoning"],
-        "overall": None,
-        "convention_compliance": [
-            "frontmatter",
-            "description_field",
-            "token_efficiency",
-            "progressive_disclosure",
-            "type_alignment",
-        ],
-        "claims": ["claim", "verified", "evidence"],
-        "user_notes_summary": None,
-        "eval_feedback": None,
-        "execution_metrics": [],
-    },
+SAMPLES = Path(__file__).parents[2] / "fixtures" / "samples"
+# What a grading of ours has beside the keys of the format's own sample: a run is executed and judged by somebody, and
+# what code decides has an id.
+MORE = {
+    Dialect.SKILL_CREATOR: {"judge"},
+    Dialect.SKILL_EVALUATOR: {"judge", "execution_metrics", "timing", "user_notes_summary"},
 }
+MORE[Dialect.CASES] = {"judge"}
+
+
+def sample_grading(dialect: Dialect) -> Any:
+    return json.loads((SAMPLES / dialect / "grading.json").read_text(encoding="utf-8"))
+
+
+def keys_below(value: Any) -> set[str]:
+    """The keys of the entries of a list or of an object."""
+    entries = value if isinstance(value, list) else [value]
+    return {key for entry in entries if isinstance(entry, dict) for key in entry}
+
+
+def with_counts(material: JudgeMaterial) -> JudgeMaterial:
+    """The run with metrics and timing as the formats' samples have them."""
+    counted = read((SAMPLES / "skill_creator" / "metrics.json").read_bytes()).document
+    timed = read((SAMPLES / "skill_creator" / "timing.json").read_bytes()).document
+    assert isinstance(counted, Metrics) and isinstance(timed, Timing)
+    return replace(material, metrics=counted, timing=before_judging(timed))
 
 
 @pytest.mark.parametrize("material", [statement_run(), rubric_run(), criteria_run()], ids=lambda m: str(m.dialect))
-def test_the_written_grading_has_the_fields_of_its_dialect(
+def test_a_written_grading_has_the_keys_of_its_formats_sample(
     model: simulator.Simulator, ask: Ask, material: JudgeMaterial
 ) -> None:
-    remarks = {"suggestions": [{"assertion": None, "reason": "nothing checks the dates"}], "overall": "thin"}
+    material, sample = with_counts(material), sample_grading(material.dialect)
+    suggestions = [{"assertion": "D1" if material.dialect is Dialect.SKILL_EVALUATOR else "E1", "reason": "thin"}]
+    if material.dialect is Dialect.CASES:
+        suggestions = [{"assertion": "C1", "reason": "thin"}]
+    remarks = {"suggestions": [*suggestions, {"assertion": None, "reason": "no dates"}], "overall": "thin"}
     answers_with(model, full_answer(material, eval_feedback=remarks))
 
     written: Any = write(judge(material, SETTINGS, ask).grading, material.dialect)
 
-    for key, fields in SHAPES[material.dialect].items():
-        assert key in written, key
-        entry = written[key][0] if isinstance(written[key], list) else written[key]
-        assert fields is None or list(entry) == fields, key
+    assert written.keys() == sample.keys() | MORE[material.dialect]
+    free = {"rubric_scores", "execution_metrics"}  # keyed by the suite's dimensions; as full as metrics.json
+    for key in sample.keys() - free:
+        own = {"id"} if key == "expectations" and material.structural else set()
+        assert keys_below(written[key]) - own == keys_below(sample[key]), key
+        assert type(written[key]) is type(sample[key]), key
+    assert [set(entry) for entry in written.get("rubric_scores", {}).values()] in ([], [{"score", "evidence"}] * 2)
+    assert written["execution_metrics"]["total_tool_calls"] == 18
+
+
+def test_the_graders_time_is_in_the_total(ask: Ask) -> None:
+    timing: Any = write(judge(with_counts(statement_run()), SETTINGS, ask).grading, Dialect.SKILL_CREATOR)["timing"]
+
+    assert timing["executor_duration_seconds"] == 165.0
+    assert timing["total_duration_seconds"] == pytest.approx(165.0 + timing["grader_duration_seconds"])
+
+
+def test_nulls_say_what_a_grading_could_not_count(ask: Ask) -> None:
+    cases = criteria_run()
+    optional = tuple(criterion.model_copy(update={"required": False}) for criterion in cases.case.criteria)
+    bare = replace(cases, case=cases.case.model_copy(update={"criteria": optional}), version=None)
+    rubric = replace(rubric_run(), structural=None)
+
+    written: Any = write(judge(bare, SETTINGS, ask).grading, Dialect.CASES)
+    counted: Any = write(judge(rubric, SETTINGS, ask).grading, Dialect.SKILL_EVALUATOR)["summary"]
+
+    assert (written["version"], written["required_score"], written["overall"]) == (None, None, "pass")
+    assert counted == {"passed": 0, "failed": 0, "total": 0, "pass_rate": None}
+
+
+def test_statements_and_checks_beside_criteria_are_in_the_file_and_counted(ask: Ask) -> None:
+    cases, checks = criteria_run(), rubric_run().structural
+    case = cases.case.model_copy(update={"statements": (Statement(text="It names Docker"),)})
+
+    graded = judge(replace(cases, case=case, structural=checks), SETTINGS, ask).grading
+
+    found = read(json.dumps(write(graded, Dialect.CASES)).encode())
+    assert (found.dialect, found.findings) == (Dialect.CASES, ())
+    assert isinstance(found.document, Grading)
+    assert [one.text for one in found.document.expectations or ()] == [
+        "Test file created",
+        "No mocks",
+        "It names Docker",
+    ]
+    assert counts_of(graded).total == 5
 
 
 def test_the_second_judgement_of_a_case_reads_the_prefix_from_the_cache(model: simulator.Simulator, ask: Ask) -> None:

@@ -155,3 +155,17 @@ def test_a_paused_batch_keeps_its_runs_between_stages(store: Store) -> None:
     assert [message.stage for message in store.dispatch.admit(100, choose)] == ["check"]
     batch = store.batches.one(batch_id)
     assert batch is not None and batch.state is BatchState.RUNNING
+
+
+def test_a_file_written_again_by_a_later_stage_stays_when_that_stage_is_done_again(store: Store) -> None:
+    _, [run] = admitted(store)
+    store.runs.advance(claimed(store, run), Stage.JUDGE, {"timing.json": Blob("a" * 64, 3)}, {})
+    files = {"timing.json": Blob("b" * 64, 4), "grading.json": Blob("c" * 64, 5)}
+    store.runs.settle(claimed(store, run, Stage.JUDGE), Outcome.SCORED, None, files, {})
+    assert store.runs.files(run) == files
+
+    store.batches.retry(store.runs.one(run).batch_id, [Outcome.SCORED])  # type: ignore[union-attr]
+    store.dispatch.admit(100, choose)
+    store.runs.settle(claimed(store, run, Stage.JUDGE), Outcome.JUDGE_ERROR, None, {}, {})
+
+    assert store.runs.files(run)["timing.json"] == Blob("b" * 64, 4)

@@ -52,7 +52,7 @@ def test_metrics_and_timing_are_copied_and_the_graders_time_is_beside_them(state
 
     assert graded.execution_metrics == statement_run.metrics
     assert graded.timing is not None
-    assert (graded.timing.total_duration_seconds, graded.timing.grader_duration_seconds) == (12.5, 0.5)
+    assert (graded.timing.total_duration_seconds, graded.timing.grader_duration_seconds) == (13.0, 0.5)
 
 
 def test_the_rubric_is_summed_up_with_the_suites_weights(rubric_run: JudgeMaterial) -> None:

@@ -100,7 +100,7 @@ def test_what_we_make_ourselves_is_written_in_the_order_of_the_dialect() -> None
             "expectations": [
                 {"id": "S1", "text": "t", "type": "file_exists", "passed": None, "evidence": "", "error": "no sandbox"}
             ],
-            "summary": {"passed": 0, "failed": 0, "total": 1},
+            "summary": {"passed": 0, "failed": 0, "total": 1, "pass_rate": None},
             "gate_passed": None,
         }
     )

@@ -1,0 +1,58 @@
+"""Whole batches judged by the simulator: what the files of runs and of the batch say about the judge."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.whole_batch import WithModels
+
+from service.storage.rows import RunRow
+from simulator import Simulator, start
+
+SETTINGS = {"command": "sh -c 'echo hi > answer.txt'", "judge_model": "simulated", "runs_per_eval": 2}
+
+
+@pytest.fixture
+def simulator() -> Iterator[Simulator]:
+    with start() as running:
+        yield running
+
+
+@pytest.fixture
+def parts(tmp_path: Path, simulator: Simulator) -> Iterator[WithModels]:
+    opened = WithModels(tmp_path / "data", simulator.url, sandbox="none", rejudge_share=0.0)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def skill(tmp_path: Path) -> Path:
+    """A skill with one case of one statement."""
+    (tmp_path / "skill" / "evals").mkdir(parents=True)
+    (tmp_path / "skill" / "SKILL.md").write_text("---\nname: tiny\ndescription: for tests\n---\nWrite answer.txt.\n")
+    evals = [{"id": 1, "prompt": "say hi", "expectations": ["The answer says hi"]}]
+    suite = {"skill_name": "tiny", "evals": evals}
+    (tmp_path / "skill" / "evals" / "evals.json").write_text(json.dumps(suite))
+    return tmp_path / "skill"
+
+
+def runs_of(parts: WithModels, batch_id: str) -> list[RunRow]:
+    return list(parts.desk.runs(batch_id, "default"))
+
+
+def file_of(parts: WithModels, run: RunRow, name: str) -> Any:
+    return json.loads(parts.artifacts.get(parts.store.runs.files(run.id)[name].sha256))
+
+
+def test_the_timing_of_a_judged_run_says_when_it_was_judged(parts: WithModels, skill: Path) -> None:
+    batch_id = parts.run_batch(skill, **SETTINGS)
+
+    run = runs_of(parts, batch_id)[0]
+    timing, grading = (file_of(parts, run, name) for name in ("timing.json", "grading.json"))
+    assert timing["executor_end"] <= timing["grader_start"] <= timing["grader_end"]
+    assert timing["grader_duration_seconds"] == grading["timing"]["grader_duration_seconds"]
+    together = timing["executor_duration_seconds"] + timing["grader_duration_seconds"]
+    assert grading["timing"]["total_duration_seconds"] == pytest.approx(together)
+    assert run.facts is not None and (run.facts["passed"] is not None, run.facts["total"]) == (True, 1)
