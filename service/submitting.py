@@ -221,7 +221,10 @@ class _Plan:
     def digest(self, submission: Submission) -> str:
         """What a repeat of this submit has in common with it."""
         said = {name: entry["value"] for name, entry in self.settings.items() if entry["source"] == "submit"}
-        parts = [hashlib.sha256(self.raw).hexdigest(), self.snapshot.digest, said, submission.against]
+        # The snapshot leaves evals/ out, so the cases' input files count by themselves.
+        suite = [hashlib.sha256(self.raw).hexdigest(), self.inputs]
+        order = [submission.priority, submission.max_open]
+        parts = [*suite, self.snapshot.digest, said, submission.against, *order]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def runs(self, version: SkillVersionRow, control: SkillVersionRow | None) -> Iterator[NewRun]:

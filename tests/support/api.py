@@ -36,10 +36,10 @@ class Served:
 
     def __init__(self, parts: Parts, port: int = 0) -> None:
         self.parts = parts
-        self._socket = listen("127.0.0.1", port)
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self.socket = listen("127.0.0.1", port)
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
         self._server = make_server(parts)
-        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+        self._thread = threading.Thread(target=self._server.run, args=([self.socket],), daemon=True)
 
     def __enter__(self) -> "Served":
         self._thread.start()
@@ -53,7 +53,7 @@ class Served:
     ) -> None:
         self._server.should_exit = True
         self._thread.join(20)
-        self._socket.close()
+        self.socket.close()
 
     def token(self, team: str, scopes: list[Scope] | None = None, days: float | None = None) -> str:
         """A new token of a team."""
@@ -77,8 +77,7 @@ def archive(cases: int = 1, name: str = "tiny", **files: str) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as out:
         out.writestr(f"{name}/SKILL.md", f"---\nname: {name}\ndescription: for tests\n---\nWrite a.txt.\n")
-        out.writestr(f"{name}/evals/evals.json", json.dumps(suite(cases, name)))
-        for path, text in files.items():
+        for path, text in {"evals/evals.json": json.dumps(suite(cases, name)), **files}.items():
             out.writestr(f"{name}/{path}", text)
     return buffer.getvalue()
 
