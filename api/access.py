@@ -29,23 +29,28 @@ PartsHere = Annotated[Parts, Depends(parts_of)]
 class Rate:
     """So many requests a minute for each caller, as a bucket that fills steadily."""
 
-    def __init__(self, per_minute: int) -> None:
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_minute = per_minute
+        self._clock = clock
         self._buckets: dict[str, tuple[float, float]] = {}
         self._lock = threading.Lock()
 
     def take(self, who: str) -> None:
-        """One request of somebody; refused with the time to wait when the bucket is empty."""
-        now = time.monotonic()
+        """One request of somebody; refused with the time to wait when the bucket is empty, which costs nothing."""
+        now = self._clock()
         with self._lock:
-            if len(self._buckets) > _MOST_CALLERS:
-                self._buckets.clear()
-            level, when = self._buckets.get(who, (float(self._per_minute), now))
-            level = min(self._per_minute, level + (now - when) * self._per_minute / 60)
-            self._buckets[who] = (max(0.0, level - 1), now)
+            level = self._level(who, now)
+            self._buckets[who] = (level - 1 if level >= 1 else level, now)
         if level < 1:
             wait = (1 - level) * 60 / self._per_minute
             raise TooMany(f"this token may ask {self._per_minute} times a minute; come again in {wait:.1f} s", wait)
+
+    def _level(self, who: str, now: float) -> float:
+        """How full somebody's bucket is by now."""
+        if len(self._buckets) > _MOST_CALLERS:
+            self._buckets.clear()
+        level, when = self._buckets.get(who, (float(self._per_minute), now))
+        return min(float(self._per_minute), level + (now - when) * self._per_minute / 60)
 
 
 def recognise(

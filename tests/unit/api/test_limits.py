@@ -19,6 +19,35 @@ def test_a_token_that_asks_too_often_is_told_when_to_come_again() -> None:
     assert 0 < refusal.value.retry_after_seconds <= 20
 
 
+def test_requests_that_are_refused_do_not_keep_the_bucket_empty() -> None:
+    moments = iter(number * 0.3 for number in range(1_000))
+    rate = Rate(per_minute=60, clock=lambda: next(moments))
+
+    def is_let_in() -> bool:
+        try:
+            rate.take("a")
+        except TooMany:
+            return False
+        return True
+
+    let_in = [is_let_in() for _ in range(1_000)]
+
+    # 300 seconds: a full bucket at the start, then one request in each second.
+    assert sum(let_in) == pytest.approx(60 + 300, abs=2)
+
+
+def test_who_waits_as_long_as_was_said_is_let_in() -> None:
+    now = 0.0
+    rate = Rate(per_minute=2, clock=lambda: now)
+    rate.take("a")
+    rate.take("a")
+    with pytest.raises(TooMany) as refusal:
+        rate.take("a")
+
+    now = refusal.value.retry_after_seconds
+    rate.take("a")
+
+
 def test_one_token_does_not_use_up_anothers_rate() -> None:
     rate = Rate(per_minute=1)
     rate.take("a")
