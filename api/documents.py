@@ -23,7 +23,8 @@ Name = Annotated[str, Field(pattern=r"^[^\x00]+$", min_length=1, max_length=200)
 
 
 _PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
-_WEB_ADDRESS = rf"^https?://[A-Za-z0-9]([A-Za-z0-9.-]{{0,200}}[A-Za-z0-9])?(:({_PORT}))?(/[!-~]*)?$"
+_LABEL = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_WEB_ADDRESS = rf"^https?://{_LABEL}(\.{_LABEL}){{0,30}}(:({_PORT}))?(/[!-~]*)?$"
 
 
 def _example(**values: Any) -> ConfigDict:

@@ -5,6 +5,7 @@ import hmac
 import http.client
 import ipaddress
 import json
+import re
 import secrets
 import socket
 import ssl
@@ -26,6 +27,7 @@ _TRIES = 8
 _TIMEOUT_SECONDS = 10.0
 _LEASE_SECONDS = 60.0
 _LONGEST_PAUSE = 3_600.0
+_LABEL = re.compile("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.IGNORECASE)
 
 
 class Webhooks:
@@ -79,7 +81,7 @@ class Webhooks:
             return self._rows.claim(_LEASE_SECONDS)
 
     def _attempt(self, delivery: Delivery) -> None:
-        error = send(delivery, self._payload(delivery), self._settings.webhook_private)
+        error = self._try(delivery)
         again = None if delivery.attempts >= _TRIES else min(_LONGEST_PAUSE, 5.0 * 4 ** (delivery.attempts - 1))
         with database_errors():
             self._rows.save(delivery.id, error, again)
@@ -88,6 +90,18 @@ class Webhooks:
             log.info("webhook delivered", **facts)
         else:
             log.warning("webhook not delivered", **facts, reason=error, again_in=again)
+
+    def _try(self, delivery: Delivery) -> str | None:
+        """What went wrong this time; nothing is sent when all tries are spent, as after processes that died with it."""
+        if delivery.attempts > _TRIES:
+            return f"none of {_TRIES} attempts came to an end"
+        try:
+            return send(delivery, self._payload(delivery), self._settings.webhook_private)
+        except (Unavailable, DBAPIError):
+            raise
+        except Exception as error:  # noqa: BLE001  one receiver must not stand in the way of all others
+            log.error("webhook broke", with_traceback=True, delivery=delivery.id, batch=delivery.batch_id)
+            return f"something broke: {type(error).__name__}"
 
     def _payload(self, delivery: Delivery) -> bytes:
         with database_errors():
@@ -147,6 +161,8 @@ def split_url(url: str) -> SplitResult:
         raise BadInput(f"{url!r} cannot be a webhook; use https://host/path without a user name")
     if not url.isascii() or any(letter.isspace() or ord(letter) < 32 for letter in url):
         raise BadInput(f"{url!r} has characters no address has; write them in percent or punycode form")
+    if ":" not in parts.hostname and not all(_LABEL.fullmatch(label) for label in parts.hostname.split(".")):
+        raise BadInput(f"{parts.hostname!r} is no name of a host; between its dots stand 1 to 63 letters and digits")
     return parts
 
 
@@ -154,8 +170,8 @@ def allowed_address(host: str, port: int, private_too: bool) -> str:
     """An address of the host that may be told; looked up once and then used, so that it cannot change in between."""
     try:
         found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
-    except OSError as error:
-        raise BadInput(f"{host} has no address: {error.strerror or error}") from error
+    except (OSError, UnicodeError) as error:
+        raise BadInput(f"{host} has no address: {getattr(error, 'strerror', None) or error}") from error
     private = sorted(address for address in found if not _is_public(address))
     if private and not private_too:
         raise BadInput(f"{host} is the private address {private[0]}; set ASSAY_WEBHOOK_PRIVATE to allow that")
@@ -188,7 +204,7 @@ def send(delivery: Delivery, body: bytes, private_too: bool) -> str | None:
         port = parts.port or (443 if parts.scheme == "https" else 80)
         address = allowed_address(parts.hostname or "", port, private_too)
         status = _post(parts, (address, port), body, headers)
-    except (BadInput, OSError, http.client.HTTPException) as error:
+    except (BadInput, OSError, ValueError, http.client.HTTPException) as error:
         return (str(error) or type(error).__name__)[:500]
     return None if 200 <= status < 300 else f"the receiver answered {status}"
 

@@ -5,6 +5,7 @@ import hmac
 import http.server
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import pytest
 from sqlalchemy import update
 from support.api import Served, finish, make_parts, submit, work
 
-from service.storage.tables import deliveries
+from service.bootstrap import Parts
+from service.storage.tables import deliveries, webhooks
 
 
 class Receiver(http.server.ThreadingHTTPServer):
@@ -47,6 +49,16 @@ def receiver() -> Iterator[Receiver]:
         yield made
         made.shutdown()
         thread.join()
+
+
+def tried(parts: Parts, webhook_id: str, state: str = "due") -> dict:
+    """The webhook's one delivery once an attempt was written down, ours or that of the API's own courier."""
+    for _ in range(500):
+        (found,) = parts.webhooks.deliveries("default", webhook_id)
+        if found["state"] == state and found["error"] is not None:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(found)
 
 
 def an_ended_batch(served: Served, url: str) -> tuple[str, dict]:
@@ -104,6 +116,46 @@ def test_private_addresses_are_not_told(tmp_path: Path, receiver: Receiver) -> N
 
     assert receiver.told == []
     assert found[0]["state"] == "due" and "ASSAY_WEBHOOK_PRIVATE" in found[0]["error"]
+
+
+def test_an_address_that_breaks_the_lookup_does_not_stop_the_others(tmp_path: Path, receiver: Receiver) -> None:
+    parts = make_parts(tmp_path, webhook_private=True)
+    with Served(parts) as served:
+        with served.client() as client:
+            refused = client.post("/v1/webhooks", json={"url": "https://a..b/x"})
+        poison = poisoned(parts)
+        an_ended_batch(served, receiver.url)
+        parts.webhooks.deliver_due()
+        found = tried(parts, poison)
+    parts.close()
+
+    assert refused.status_code == 422
+    assert len(receiver.told) == 1
+    assert found["attempts"] == 1 and "is no name of a host" in found["error"]
+
+
+def poisoned(parts: Parts) -> str:
+    """A webhook written down before such addresses were refused."""
+    row, _secret = parts.webhooks.add("default", "https://good.example/x")
+    with parts.store.engine.begin() as connection:
+        connection.execute(update(webhooks).where(webhooks.c.id == row.id).values(url="https://a..b/x"))
+    return row.id
+
+
+def test_a_delivery_whose_attempts_are_spent_is_given_up_unsent(tmp_path: Path, receiver: Receiver) -> None:
+    parts = make_parts(tmp_path, webhook_private=True)
+    with Served(parts) as served:
+        receiver.refusals.append(500)
+        _batch, webhook = an_ended_batch(served, receiver.url)
+        parts.webhooks.deliver_due()
+        with parts.store.engine.begin() as connection:
+            connection.execute(update(deliveries).values(not_before=0.0, attempts=8))
+        parts.webhooks.deliver_due()
+        found = tried(parts, webhook["id"], "given_up")
+    parts.close()
+
+    assert found["state"] == "given_up" and "8 attempts" in found["error"]
+    assert len(receiver.told) == 1
 
 
 def test_a_webhook_that_was_taken_back_is_told_nothing(tmp_path: Path, receiver: Receiver) -> None:

@@ -5,7 +5,8 @@ import pytest
 from api.access import Rate, is_loopback
 from api.errors import TooMany
 from service.errors import BadInput
-from service.webhooks import allowed_address, signature, split_url
+from service.storage.webhooks import Delivery
+from service.webhooks import allowed_address, send, signature, split_url
 
 
 def test_a_token_that_asks_too_often_is_told_when_to_come_again() -> None:
@@ -93,11 +94,35 @@ def test_webhooks_go_to_public_addresses() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["ftp://host/x", "https://", "http://user@host/", "https://host:99999/", "//host", "http://h\n"]
+    "url",
+    [
+        "ftp://host/x",
+        "https://",
+        "http://user@host/",
+        "https://host:99999/",
+        "//host",
+        "http://h\n",
+        "https://a..b/",
+        f"https://{'a' * 64}.example/",
+        "https://-a.example/",
+        "https://a_b.example/",
+    ],
 )
 def test_what_is_no_web_address_cannot_be_a_webhook(url: str) -> None:
     with pytest.raises(BadInput):
         split_url(url)
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64, ".", "a" * 300])
+def test_a_host_that_cannot_be_looked_up_is_told_as_any_other_failure(host: str) -> None:
+    with pytest.raises(BadInput, match="has no address"):
+        allowed_address(host, 443, private_too=True)
+
+
+def test_an_attempt_at_an_address_that_is_none_ends_with_a_reason() -> None:
+    delivery = Delivery("d", "https://a..b/x", "secret", "team", "batch", 1.0, 1)
+
+    assert "is no name of a host" in (send(delivery, b"{}", private_too=True) or "")
 
 
 def test_a_signature_covers_the_time_and_the_body() -> None:
