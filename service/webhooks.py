@@ -29,6 +29,11 @@ _LEASE_SECONDS = 60.0
 _LONGEST_PAUSE = 3_600.0
 _LABEL = re.compile("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.IGNORECASE)
 
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_ENDING_IN_IPV4 = [ipaddress.ip_network(one) for one in ("::/96", "::ffff:0:0/96", "64:ff9b::/96")]
+# NAT64 of a site's own choice, and site-local: Python calls some of these global.
+_NEVER = [ipaddress.ip_network(one) for one in ("64:ff9b:1::/48", "fec0::/10")]
+
 
 class Webhooks:
     """A team's webhooks, and their deliveries."""
@@ -180,8 +185,18 @@ def allowed_address(host: str, port: int, private_too: bool) -> str:
 
 def _is_public(address: str) -> bool:
     known = ipaddress.ip_address(address.partition("%")[0])
-    mapped = getattr(known, "ipv4_mapped", None) or getattr(known, "sixtofour", None)
-    return known.is_global and not known.is_multicast and (mapped is None or mapped.is_global)
+    if any(known in network for network in _NEVER):
+        return False
+    return all(one.is_global and not one.is_multicast for one in (known, *_inside(known)))
+
+
+def _inside(known: Address) -> list[ipaddress.IPv4Address]:
+    """The IPv4 address that an IPv6 address leads to, if it does: mapped, compatible, NAT64 or 6to4."""
+    if isinstance(known, ipaddress.IPv4Address):
+        return []
+    last = ipaddress.IPv4Address(int(known) & 0xFFFF_FFFF)
+    found = [last] if any(known in network for network in _ENDING_IN_IPV4) else []
+    return [*found, known.sixtofour] if known.sixtofour else found
 
 
 def signature(secret: str, when: int, body: bytes) -> str:

@@ -1,5 +1,7 @@
 """Rates, loopback and webhook addresses: who is let in, and where we go out."""
 
+import socket
+
 import pytest
 
 from api.access import Rate, is_loopback
@@ -78,6 +80,17 @@ def test_nobody_else_is_this_machine(host: str) -> None:
         "0.0.0.0",
         "::ffff:10.0.0.1",
         "100.64.0.1",
+        "2130706433",
+        "64:ff9b::7f00:1",
+        "64:ff9b::a00:1",
+        "64:ff9b:1::1",
+        "fec0::1",
+        "::127.0.0.1",
+        "2002:7f00:1::",
+        "2002:a00:1::1",
+        "fe80::1%lo",
+        "ff02::1",
+        "2001:0:7f00:1::",
     ],
 )
 def test_webhooks_do_not_go_to_private_addresses(host: str) -> None:
@@ -89,8 +102,40 @@ def test_webhooks_go_to_private_addresses_when_that_is_allowed() -> None:
     assert allowed_address("127.0.0.1", 443, private_too=True) == "127.0.0.1"
 
 
-def test_webhooks_go_to_public_addresses() -> None:
-    assert allowed_address("8.8.8.8", 443, private_too=False) == "8.8.8.8"
+@pytest.mark.parametrize("host", ["8.8.8.8", "2001:4860:4860::8888", "64:ff9b::808:808", "2002:808:808::1"])
+def test_webhooks_go_to_public_addresses(host: str) -> None:
+    assert allowed_address(host, 443, private_too=False) == host
+
+
+def found(*addresses: str) -> list[tuple]:
+    """What a lookup gives for a name with these addresses."""
+    return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 443)) for address in addresses]
+
+
+@pytest.mark.parametrize("addresses", [("8.8.8.8", "10.0.0.1"), ("127.0.0.1", "8.8.8.8"), ("8.8.8.8", "::1")])
+def test_a_name_with_one_private_address_is_private(monkeypatch: pytest.MonkeyPatch, addresses: tuple) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found(*addresses))
+
+    with pytest.raises(BadInput, match="ASSAY_WEBHOOK_PRIVATE"):
+        allowed_address("two-faced.example", 443, private_too=False)
+
+
+def test_a_name_that_turns_private_after_it_was_looked_up_leads_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [found("8.8.8.8"), found("127.0.0.1")]
+    called: list[tuple] = []
+
+    def connect(to: tuple, **_: object) -> None:
+        called.append(to)
+        raise ConnectionRefusedError("nobody is there")
+
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answers.pop(0))
+    monkeypatch.setattr(socket, "create_connection", connect)
+    delivery = Delivery("d", "https://rebinding.example/x", "secret", "team", "batch", 1.0, 1)
+    first = send(delivery, b"{}", private_too=False)
+    second = send(delivery, b"{}", private_too=False)
+
+    assert called == [("8.8.8.8", 443)]
+    assert "nobody is there" in str(first) and "ASSAY_WEBHOOK_PRIVATE" in str(second)
 
 
 @pytest.mark.parametrize(
