@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import http.client
+import io
 import ipaddress
 import json
 import re
@@ -11,7 +12,9 @@ import socket
 import ssl
 import threading
 import time
-from typing import Any
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, cast
 from urllib.parse import SplitResult, urlsplit
 
 from sqlalchemy.exc import DBAPIError
@@ -24,8 +27,10 @@ from service.storage.webhooks import Delivery, WebhookRow, WebhookRows
 
 MOST = 20  # webhooks of a team
 _TRIES = 8
-_TIMEOUT_SECONDS = 10.0
-_LEASE_SECONDS = 60.0
+_DEADLINE_SECONDS = 10.0  # of a whole attempt: lookup, connection, request and answer
+_LEASE_SECONDS = 60.0  # far more than the deadline, so that nobody else sends what is still being sent
+_AT_ONCE = 8  # attempts under way in this process
+_AT_ONCE_OF_A_TEAM = 3  # so that slow receivers of one team leave room for the others
 _LONGEST_PAUSE = 3_600.0
 _LABEL = re.compile("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.IGNORECASE)
 
@@ -42,6 +47,8 @@ class Webhooks:
         self._settings = settings
         self._store = store
         self._rows = WebhookRows(store.engine)
+        self._lock = threading.Lock()
+        self._under_way: Counter[str] = Counter()
 
     def add(self, team: str, url: str) -> tuple[WebhookRow, str]:
         """A new webhook and the secret that signs what it gets, shown this once."""
@@ -72,24 +79,40 @@ class Webhooks:
             return self._rows.deliveries(webhook_id)
 
     def deliver_due(self) -> int:
-        """Find ends nobody was told about and tell what is due; gives the number of attempts. Safe to run twice."""
-        with database_errors():
-            self._rows.find_new()
+        """Tell all that is due, one after the other; gives the number of attempts. Safe to run twice."""
+        self.find()
         attempts = 0
-        while delivery := self._claim():
-            self._attempt(delivery)
+        while delivery := self.next_due():
+            self.attempt(delivery)
             attempts += 1
         return attempts
 
-    def _claim(self) -> Delivery | None:
+    def find(self) -> None:
+        """Write down every end that nobody was told about."""
         with database_errors():
-            return self._rows.claim(_LEASE_SECONDS)
+            self._rows.find_new()
 
-    def _attempt(self, delivery: Delivery) -> None:
-        error = self._try(delivery)
+    def next_due(self) -> Delivery | None:
+        """Take one delivery that is due, of a team that has not too many under way; to be given to `attempt`."""
+        with self._lock, database_errors():
+            busy = [team for team, number in self._under_way.items() if number >= _AT_ONCE_OF_A_TEAM]
+            delivery = self._rows.claim(_LEASE_SECONDS, busy)
+            if delivery is not None:
+                self._under_way[delivery.team] += 1
+            return delivery
+
+    def attempt(self, delivery: Delivery) -> None:
+        """Tell it, and write down what came of it."""
+        try:
+            self._write_down(delivery, self._try(delivery))
+        finally:
+            with self._lock:
+                self._under_way[delivery.team] -= 1
+
+    def _write_down(self, delivery: Delivery, error: str | None) -> None:
         again = None if delivery.attempts >= _TRIES else min(_LONGEST_PAUSE, 5.0 * 4 ** (delivery.attempts - 1))
         with database_errors():
-            self._rows.save(delivery.id, error, again)
+            self._rows.save(delivery, error, again)
         facts = {"delivery": delivery.id, "batch": delivery.batch_id, "attempt": delivery.attempts}
         if error is None:
             log.info("webhook delivered", **facts)
@@ -128,12 +151,14 @@ class Webhooks:
 
 
 class Courier:
-    """Delivers in a thread of its own, again and again; several processes share the work."""
+    """Delivers in threads of its own, some at once, again and again; several processes share the work."""
 
     def __init__(self, webhooks: Webhooks, every_seconds: float = 2.0) -> None:
         self._webhooks = webhooks
         self._every_seconds = every_seconds
-        self._stop = threading.Event()
+        self._is_stopped = False
+        self._wake = threading.Event()
+        self._room = threading.Semaphore(_AT_ONCE)
         self._thread = threading.Thread(target=self._run, name="courier", daemon=True)
 
     def start(self) -> None:
@@ -141,18 +166,49 @@ class Courier:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the delivery that runs."""
-        self._stop.set()
-        self._thread.join(_TIMEOUT_SECONDS)
+        """End after the deliveries that run."""
+        self._is_stopped = True
+        self._wake.set()
+        until = time.monotonic() + _DEADLINE_SECONDS
+        self._thread.join(_DEADLINE_SECONDS)
+        for _ in range(_AT_ONCE):
+            self._room.acquire(timeout=max(0.0, until - time.monotonic()))
 
     def _run(self) -> None:
-        while not self._stop.wait(self._every_seconds):
+        while not self._is_stopped:
+            self._wake.wait(self._every_seconds)
+            self._wake.clear()
+            if not self._is_stopped:
+                _surviving(self._round)
+
+    def _round(self) -> None:
+        """Begin whatever is due, as long as there is room; an attempt that ends begins the next round."""
+        self._webhooks.find()
+        while not self._is_stopped and self._room.acquire(blocking=False):
+            delivery = None
             try:
-                self._webhooks.deliver_due()
-            except (Unavailable, DBAPIError) as error:
-                log.warning("webhooks wait", reason=str(error).splitlines()[0])
-            except Exception:  # noqa: BLE001  the loop must outlive anything one delivery meets
-                log.error("webhooks broke, trying again", with_traceback=True)
+                delivery = self._webhooks.next_due()
+            finally:
+                if delivery is None:
+                    self._room.release()
+            if delivery is None:
+                return
+            threading.Thread(target=self._carry, args=[delivery], name="courier-attempt", daemon=True).start()
+
+    def _carry(self, delivery: Delivery) -> None:
+        _surviving(lambda: self._webhooks.attempt(delivery))
+        self._room.release()
+        self._wake.set()
+
+
+def _surviving(act: Callable[[], None]) -> None:
+    """Whatever one delivery meets, the next one is tried."""
+    try:
+        act()
+    except (Unavailable, DBAPIError) as error:
+        log.warning("webhooks wait", reason=str(error).splitlines()[0])
+    except Exception:  # noqa: BLE001  the loop must outlive anything one delivery meets
+        log.error("webhooks broke, trying again", with_traceback=True)
 
 
 def split_url(url: str) -> SplitResult:
@@ -205,8 +261,9 @@ def signature(secret: str, when: int, body: bytes) -> str:
     return f"t={when},v1={mac}"
 
 
-def send(delivery: Delivery, body: bytes, private_too: bool) -> str | None:
+def send(delivery: Delivery, body: bytes, private_too: bool, deadline_seconds: float = _DEADLINE_SECONDS) -> str | None:
     """One attempt; gives what went wrong, None if the receiver took it. Redirects are not followed."""
+    until = time.monotonic() + deadline_seconds
     when = int(time.time())
     headers = {
         "Content-Type": "application/json",
@@ -218,22 +275,55 @@ def send(delivery: Delivery, body: bytes, private_too: bool) -> str | None:
         parts = split_url(delivery.url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
         address = allowed_address(parts.hostname or "", port, private_too)
-        status = _post(parts, (address, port), body, headers)
+        status = _post(parts, (address, port), (body, headers), until)
+    except TimeoutError:
+        return f"the receiver had not answered after {deadline_seconds:g} s"
     except (BadInput, OSError, ValueError, http.client.HTTPException) as error:
         return (str(error) or type(error).__name__)[:500]
     return None if 200 <= status < 300 else f"the receiver answered {status}"
 
 
-def _post(parts: SplitResult, to: tuple[str, int], body: bytes, headers: dict[str, str]) -> int:
-    connection = http.client.HTTPConnection(parts.hostname or "", to[1], timeout=_TIMEOUT_SECONDS)
-    with socket.create_connection(to, timeout=_TIMEOUT_SECONDS) as plain:
+def _post(parts: SplitResult, to: tuple[str, int], sent: tuple[bytes, dict[str, str]], until: float) -> int:
+    """The status of the answer; TimeoutError once it is too late, however little comes at a time."""
+    body, headers = sent
+    connection = http.client.HTTPConnection(parts.hostname or "", to[1])
+    with socket.create_connection(to, timeout=_left(until)) as plain:
         connection.sock = plain
         if parts.scheme == "https":
-            context = ssl.create_default_context()
-            connection.sock = context.wrap_socket(plain, server_hostname=parts.hostname)
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        host = parts.netloc.rpartition("@")[2]
-        connection.request("POST", path, body, {**headers, "Host": host})
-        status = connection.getresponse().status
-        connection.close()
-    return status
+            plain.settimeout(_left(until))
+            connection.sock = ssl.create_default_context().wrap_socket(plain, server_hostname=parts.hostname)
+        with connection.sock:
+            connection.sock.settimeout(_left(until))
+            path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            connection.request("POST", path, body, {**headers, "Host": parts.netloc.rpartition("@")[2]})
+            answer = http.client.HTTPResponse(cast(socket.socket, _Hearing(connection.sock, until)), method="POST")
+            answer.begin()
+            return answer.status
+
+
+def _left(until: float) -> float:
+    left = until - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+class _Hearing(io.RawIOBase):
+    """A socket read with one deadline for everything: its own timeout begins anew with every byte that comes."""
+
+    def __init__(self, heard: socket.socket, until: float) -> None:
+        self._heard = heard
+        self._until = until
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        """What the reader of answers asks of a socket."""
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Some bytes, while there is time."""
+        self._heard.settimeout(_left(self._until))
+        return self._heard.recv_into(buffer)

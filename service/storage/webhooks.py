@@ -1,5 +1,6 @@
 """Webhooks and what they have to tell, in the database."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,9 +103,14 @@ class WebhookRows:
             return False
         return True
 
-    def claim(self, lease_seconds: float) -> Delivery | None:
-        """Take one delivery that is due; nobody else tries it before the lease is over."""
-        due = (deliveries.c.state == "due", deliveries.c.not_before <= Now())
+    def claim(self, lease_seconds: float, without: Sequence[str] = ()) -> Delivery | None:
+        """Take one delivery that is due, but of some teams; nobody else tries it before the lease is over."""
+        left_out = select(webhooks.c.id).join(teams, teams.c.id == webhooks.c.team_id).where(teams.c.name.in_(without))
+        due = (
+            deliveries.c.state == "due",
+            deliveries.c.not_before <= Now(),
+            *([deliveries.c.webhook_id.not_in(left_out)] if without else []),
+        )
         next_id = select(deliveries.c.id).where(*due).order_by(deliveries.c.not_before).limit(1).scalar_subquery()
         statement = (
             update(deliveries)
@@ -121,15 +127,16 @@ class WebhookRows:
             to = connection.execute(query.where(webhooks.c.id == row.webhook_id)).one()
         return Delivery(row.id, to.url, to.secret, to.name, row.batch_id, row.ended_at, row.attempts)
 
-    def save(self, delivery_id: str, error: str | None, again_in_seconds: float | None) -> None:
-        """What the attempt came to: taken, to be tried again, or given up."""
+    def save(self, delivery: Delivery, error: str | None, again_in_seconds: float | None) -> None:
+        """What the attempt came to: taken, to be tried again, or given up; unless another attempt was begun since."""
         values: dict[str, Any] = {"error": error, "state": "given_up"}
         if error is None:
             values = {"error": None, "state": "delivered", "delivered_at": Now()}
         elif again_in_seconds is not None:
             values = {"error": error, "not_before": Now() + again_in_seconds}
+        mine = (deliveries.c.id == delivery.id, deliveries.c.attempts == delivery.attempts, deliveries.c.state == "due")
         with self._engine.begin() as connection:
-            connection.execute(update(deliveries).where(deliveries.c.id == delivery_id).values(**values))
+            connection.execute(update(deliveries).where(*mine).values(**values))
 
 
 def _webhook(row: Row[Any]) -> WebhookRow:

@@ -1,9 +1,11 @@
 """Webhooks: signed, told once per end, tried again, and never to this machine unless that is allowed."""
 
+import contextlib
 import hashlib
 import hmac
 import http.server
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -11,10 +13,13 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import update
-from support.api import Served, finish, make_parts, submit, work
+from support.api import RUNNER, Served, finish, make_parts, submit, suite, work
 
 from service.bootstrap import Parts
 from service.storage.tables import deliveries, webhooks
+from service.storage.webhooks import Delivery
+from service.submitting import Submission
+from service.webhooks import Courier, send
 
 
 class Receiver(http.server.ThreadingHTTPServer):
@@ -156,6 +161,83 @@ def test_a_delivery_whose_attempts_are_spent_is_given_up_unsent(tmp_path: Path, 
 
     assert found["state"] == "given_up" and "8 attempts" in found["error"]
     assert len(receiver.told) == 1
+
+
+def dripping(server: socket.socket) -> None:
+    """Answer 200, after many bytes that each come soon after the one before."""
+    taken, _ = server.accept()
+    with taken, contextlib.suppress(OSError):
+        taken.recv(65_536)
+        for letter in b"HTTP/1.1 200 OK\r\nX: " + b"x" * 500 + b"\r\n\r\n":
+            taken.sendall(bytes([letter]))
+            time.sleep(0.01)
+
+
+def test_a_receiver_that_answers_a_byte_at_a_time_is_not_waited_for() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=dripping, args=[server], daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        delivery = Delivery("d", url, "secret", "team", "batch", 1.0, 1)
+
+        error = send(delivery, b"{}", private_too=True, deadline_seconds=0.3)
+        thread.join()
+
+    assert error == "the receiver had not answered after 0.3 s"
+
+
+def ended_batches(parts: Parts, team: str, number: int, folder: Path) -> None:
+    """So many batches of a team that ended; nobody serves the API, so nobody delivers."""
+    skill = folder / team
+    (skill / "evals").mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: tiny\n---\n")
+    (skill / "evals" / "evals.json").write_text(json.dumps(suite()))
+    for _ in range(number):
+        batch = parts.desk.submit(Submission(skill, team=team, settings=RUNNER)).batch_id
+        parts.desk.cancel(batch, team)
+        parts.stages.aggregate(batch, parts.aggregate)
+
+
+def test_a_receiver_that_does_not_answer_keeps_no_other_team_waiting(tmp_path: Path, receiver: Receiver) -> None:
+    parts = make_parts(tmp_path, webhook_private=True)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        slow, _ = parts.webhooks.add("slow", f"http://127.0.0.1:{silent.getsockname()[1]}/")
+        parts.webhooks.add("quick", receiver.url)
+        ended_batches(parts, "slow", 5, tmp_path)
+        ended_batches(parts, "quick", 1, tmp_path)
+        courier = Courier(parts.webhooks, every_seconds=0.01)
+        courier.start()
+        try:
+            while not receiver.told:
+                time.sleep(0.01)
+            # None of the five has come to an end meanwhile, and at least two of them were not begun.
+            waiting = parts.webhooks.deliveries("slow", slow.id)
+        finally:
+            silent.close()
+            courier.stop()
+    parts.close()
+
+    assert [(one["state"], one["error"]) for one in waiting] == [("due", None)] * 5
+    assert sum(one["attempts"] for one in waiting) <= 3
+    assert len(receiver.told) == 1
+
+
+def test_an_attempt_that_comes_to_its_end_too_late_changes_nothing(tmp_path: Path, receiver: Receiver) -> None:
+    parts = make_parts(tmp_path, webhook_private=True)
+    webhook, _ = parts.webhooks.add("late", receiver.url)
+    ended_batches(parts, "late", 1, tmp_path)
+    parts.webhooks.find()
+    late = parts.webhooks.next_due()
+    assert late is not None
+    with parts.store.engine.begin() as connection:
+        connection.execute(update(deliveries).values(not_before=0.0))
+    parts.webhooks.deliver_due()
+
+    parts.webhooks._write_down(late, "the receiver had not answered")
+    (found,) = parts.webhooks.deliveries("late", webhook.id)
+    parts.close()
+
+    assert (found["state"], found["attempts"], found["error"]) == ("delivered", 2, None)
 
 
 def test_a_webhook_that_was_taken_back_is_told_nothing(tmp_path: Path, receiver: Receiver) -> None:
