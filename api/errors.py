@@ -106,11 +106,10 @@ def problem(
 
 
 def install(app: FastAPI) -> None:
-    """Let every error of ours, of FastAPI and of nobody's end as a problem document."""
+    """Let every error of ours and of FastAPI end as a problem document; the envelope does so for nobody's."""
     app.add_exception_handler(AssayError, _ours)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(Exception, _broken)
 
 
 def _ours(request: Request, error: Exception) -> Response:
@@ -167,6 +166,7 @@ def _allowed(request: Request) -> str:
     return ", ".join(sorted(verb.upper() for verb in verbs))
 
 
-def _broken(request: Request, error: Exception) -> Response:
+def broken(request: Request, error: Exception) -> Response:
+    """The answer when something broke; to be asked for while the exception is handled, or the log lacks its trace."""
     log.error("request broke", with_traceback=True, request=request.scope.get("request_id"), kind=type(error).__name__)
     return problem(request, _INTERNAL, "an error that nobody foresaw; the log of the API has the details")

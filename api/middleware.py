@@ -7,8 +7,10 @@ from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.errors import broken
 from service import log
 from service.settings import Settings
 
@@ -35,17 +37,22 @@ class Envelope:
             await self._app(scope, receive, send)
             return
         scope["request_id"] = secrets.token_hex(8)
-        began, status = time.monotonic(), 500
+        began, status, has_begun = time.monotonic(), 500, False
 
         async def sending(message: Message) -> None:
-            nonlocal status
+            nonlocal status, has_begun
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, has_begun = message["status"], True
                 _add_headers(message, scope["request_id"])
             await send(message)
 
         try:
             await self._app(scope, receive, sending)
+        except Exception as error:
+            answer = broken(Request(scope), error)
+            if has_begun:
+                raise  # so that the connection breaks, and nobody takes half an answer for a whole one
+            await answer(scope, receive, sending)
         finally:
             self._tell(scope, status, time.monotonic() - began)
 
