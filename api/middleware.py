@@ -59,10 +59,11 @@ class Envelope:
     def _tell(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "none")
         self._count(route, scope["method"], status, seconds)
-        facts: dict[str, Any] = {"request": scope["request_id"], "method": scope["method"], "path": _readable(scope)}
+        facts: dict[str, Any] = {"request": scope["request_id"], "method": scope["method"], "route": route}
+        facts |= {"path": _readable(scope), "client": (scope.get("client") or ("none",))[0]}
         caller = scope.get("assay_caller")
         if caller is not None:
-            facts |= {"team": caller.team, "token": caller.token_id or "none"}
+            facts |= {"team": caller.team, "token": caller.prefix or "none"}
         log.info("request", **facts, status=status, seconds=round(seconds, 4))
 
 

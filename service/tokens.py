@@ -40,6 +40,7 @@ class Caller:
     team: str
     scopes: frozenset[Scope]
     token_id: str | None = None  # None: nobody needs a token here
+    prefix: str | None = None  # of the token, as `assay token list` shows it
 
     def require(self, scope: Scope) -> None:
         """Refuse what the token is not good for."""
@@ -96,7 +97,7 @@ class TokenDesk:
         row = self._find(_digest(token))
         if row is None or not row.is_valid or (row.expires_at is not None and row.expires_at < time.time()):
             raise Unauthorized("the token is unknown, expired or revoked; make another with `assay token create`")
-        return Caller(row.team, frozenset(Scope(scope) for scope in row.scopes), row.id)
+        return Caller(row.team, frozenset(Scope(scope) for scope in row.scopes), row.id, row.prefix)
 
     def _find(self, digest: str) -> TokenRow | None:
         """By the database, or by what it said a moment ago: every request asks."""

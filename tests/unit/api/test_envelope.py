@@ -16,6 +16,8 @@ from api.app import create_app
 from service.bootstrap import Parts
 from service.log import JsonFormat, logger
 from service.settings import Settings
+from service.storage.schema import migrate
+from service.tokens import Scope
 
 
 class Lines:
@@ -89,3 +91,20 @@ def test_an_answer_that_breaks_in_the_middle_is_not_ended_as_if_it_were_whole(br
         TestClient(breaking).get("/half")
 
     assert lines.named("request broke")["kind"] == "ZeroDivisionError"
+
+
+def test_a_line_of_the_access_log_says_who_asked_what_and_how_it_went(tmp_path: Path, lines: Lines) -> None:
+    parts = Parts(Settings(data=tmp_path, log_format="json"))
+    migrate(parts.store.engine)
+    token, _ = parts.tokens.create("mine", "test", [Scope.READ], None)
+    client = TestClient(create_app(parts), client=("192.0.2.7", 4242), headers={"Authorization": f"Bearer {token}"})
+    answer = client.get("/v1/skills/tiny/versions")
+    parts.close()
+
+    line = lines.named("request")
+    assert line["request"] == answer.headers["x-request-id"]
+    assert (line["team"], token.startswith(f"{line['token']}_"), line["client"]) == ("mine", True, "192.0.2.7")
+    assert (line["method"], line["route"]) == ("GET", "/v1/skills/{skill}/versions")
+    assert (line["path"], line["status"]) == ("/v1/skills/tiny/versions", answer.status_code)
+    assert 0 <= line["seconds"] < 600
+    assert token not in lines.written.getvalue()
