@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import httpx2
     from anthropic import AsyncAnthropic, RequestOptions
 
+ANTHROPIC = "https://api.anthropic.com"
 _CONNECT_SECONDS = 5.0
 _SPARE_CONNECTIONS = 16
 # Clients of the process we were forked from. Were they collected, they would take their connections out of the epoll
@@ -136,7 +137,8 @@ def _build(settings: ClientSettings) -> "AsyncAnthropic":
     limits = httpx2.Limits(max_connections=most, max_keepalive_connections=most)
     return anthropic.AsyncAnthropic(
         api_key=settings.api_key,
-        base_url=settings.base_url,
+        # Said outright: without it the SDK takes an empty ANTHROPIC_BASE_URL for an address.
+        base_url=settings.base_url or ANTHROPIC,
         max_retries=0,  # we try again ourselves: bounded, through the hooks, and without sleeping for an hour
         http_client=anthropic.DefaultAioHttpClient(limits=limits),
         open_telemetry=False,

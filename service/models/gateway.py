@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from service.errors import AssayError
 from service.models.attempts import SIMULATED_HEADER
-from service.models.client import Connection, ModelClient
+from service.models.client import ANTHROPIC, Connection, ModelClient
 from service.models.failures import Failure, failure_of_answer
 from service.models.passing import MESSAGES, Allowance, asked_params, check_model, check_run, upstream_path
 from service.models.port import Answer, Attempt, Call, Tokens
@@ -31,7 +31,6 @@ from service.models.sniffing import Sniffer
 if TYPE_CHECKING:
     from aiohttp import ClientSession, web
 
-ANTHROPIC = "https://api.anthropic.com"
 MAX_BODY_BYTES = 64 * 2**20
 _PASSED_UP = ("content-type", "accept", "anthropic-version", "anthropic-beta", "user-agent")
 _PASSED_DOWN = ("content-type", "request-id", "retry-after", "x-should-retry", SIMULATED_HEADER)

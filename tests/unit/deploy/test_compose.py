@@ -105,6 +105,8 @@ def test_the_example_settings_are_settings() -> None:
     known = {f"ASSAY_{name.upper()}" for name in Settings.model_fields} | {"ANTHROPIC_BASE_URL"}
 
     assert names - known == {"API_ADDRESS", "API_PORT", "FLOWER_PORT"}
+    # Others than our settings are read by libraries too, which do not take an empty one for none.
+    assert [line for line in lines if line.endswith("=") and not line.startswith("ASSAY_")] == []
 
 
 def test_the_filter_lets_bubblewrap_work_and_refuses_what_nobody_needs() -> None:
