@@ -57,6 +57,13 @@ def test_our_services_own_nothing_they_do_not_need(name: str) -> None:
     assert "exec" in service["tmpfs"][0].split(":")[1].split(",")
 
 
+def test_one_service_builds_the_image_of_all() -> None:
+    images = {SERVICES[name]["image"] for name in OURS}
+
+    assert len(images) == 1
+    assert [name for name in SERVICES if "build" in SERVICES[name]] == ["migrate"]
+
+
 def test_nothing_is_published_beyond_loopback_by_default() -> None:
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
 
