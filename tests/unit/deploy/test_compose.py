@@ -52,6 +52,7 @@ def test_our_services_own_nothing_they_do_not_need(name: str) -> None:
     assert service["read_only"] is True and service["cap_drop"] == ["ALL"] and "cap_add" not in service
     assert ("seccomp=./deploy/seccomp-worker.json" in service["security_opt"]) == (name in SANDBOXED)
     assert ("systempaths=unconfined" in service["security_opt"]) == (name in SANDBOXED)
+    assert ("apparmor=unconfined" in service["security_opt"]) == (name in SANDBOXED)
     assert ("anthropic_api_key" in service["secrets"]) == (name in {"executor", "judge"})
     # Engines mount /tmp without the right to execute unless told.
     assert "exec" in service["tmpfs"][0].split(":")[1].split(",")

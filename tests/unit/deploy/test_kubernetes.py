@@ -118,6 +118,7 @@ def test_our_pods_are_as_closed_as_our_services(name: str) -> None:
     assert (container["securityContext"].get("procMount") == "Unmasked") == sandboxed
     assert (pod.get("hostUsers") is False) == sandboxed
     assert (pod["securityContext"]["seccompProfile"]["type"] == "Localhost") == sandboxed
+    assert (pod["securityContext"].get("appArmorProfile") == {"type": "Unconfined"}) == sandboxed
     items = next(volume["secret"]["items"] for volume in pod["volumes"] if volume["name"] == "secrets")
     assert {item["key"] for item in items} == set(service["secrets"])
 
