@@ -126,3 +126,9 @@ def test_every_setting_a_document_names_exists() -> None:
     named = {name for page in PAGES for name in re.findall(r"\bASSAY_[A-Z_]+[A-Z]\b", page.read_text())}
 
     assert named - known == set()
+
+
+def test_doctor_is_asked_where_the_sandbox_and_the_key_are() -> None:
+    asked = re.findall(r"compose exec (\w+) assay doctor", (ROOT / "docs" / "operating.md").read_text())
+
+    assert asked == ["executor"]
