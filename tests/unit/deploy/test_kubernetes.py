@@ -11,6 +11,8 @@ import pytest
 import yaml
 from support.compose import ROOT, load
 
+from service.settings import Settings
+
 KUBERNETES = ROOT / "deploy" / "kubernetes"
 # The oldest Kubernetes whose pods may have users of their own and a /proc of their own without a switch.
 VERSION = "1.33"
@@ -42,6 +44,14 @@ TRIGGER = {
         "authenticationRef": NAMED,
     },
 }
+
+
+def _only(name: str, content: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "required": [name], "additionalProperties": False, "properties": {name: content}}
+
+
+STABLE = _only("stabilizationWindowSeconds", {"type": "integer", "minimum": 0, "maximum": 3600})
+# Without cooldownPeriod, which governs nothing but the step to no replica at all.
 SCALED_OBJECT = {
     "type": "object",
     "required": ["scaleTargetRef", "triggers"],
@@ -51,7 +61,7 @@ SCALED_OBJECT = {
         "minReplicaCount": {"type": "integer", "minimum": 0},
         "maxReplicaCount": {"type": "integer", "minimum": 1},
         "pollingInterval": {"type": "integer", "minimum": 1},
-        "cooldownPeriod": {"type": "integer", "minimum": 0},
+        "advanced": _only("horizontalPodAutoscalerConfig", _only("behavior", _only("scaleDown", STABLE))),
         "triggers": {"type": "array", "minItems": 1, "items": TRIGGER},
     },
 }
@@ -63,6 +73,8 @@ def documents(path: Path) -> list[dict[str, Any]]:
 
 BASE = yaml.safe_load((KUBERNETES / "base" / "kustomization.yaml").read_text())
 RESOURCES = [document for name in BASE["resources"] for document in documents(KUBERNETES / "base" / name)]
+(GENERATED,) = BASE["configMapGenerator"]
+LITERALS: list[str] = GENERATED["literals"]
 PODS = {
     document["metadata"]["name"]: document["spec"]["template"]["spec"]
     for document in RESOURCES
@@ -99,6 +111,38 @@ def test_autoscaling_follows_queues_that_workers_consume() -> None:
         assert scaled["apiVersion"] == "keda.sh/v1alpha1"
         assert scaled["spec"]["scaleTargetRef"]["name"] in PODS
         assert {trigger["authenticationRef"]["name"] for trigger in scaled["spec"]["triggers"]} <= authentications
+
+
+def test_keda_may_reach_redis_and_nothing_else() -> None:
+    (policy,) = documents(KUBERNETES / "autoscaling" / "network.yaml")
+    (rule,) = policy["spec"]["ingress"]
+
+    kubernetes_validate.validate(policy, VERSION, strict=True)
+    assert policy["spec"]["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "redis"}
+    assert rule["from"] == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "keda"}}}]
+    assert rule["ports"] == [{"port": 6379, "protocol": "TCP"}]
+    overlay = yaml.safe_load((KUBERNETES / "autoscaling" / "kustomization.yaml").read_text())
+    assert "network.yaml" in overlay["resources"]
+
+
+def largest_fleet() -> dict[str, int]:
+    """How many pods of each of our deployments there may be."""
+    found = [*RESOURCES, *documents(KUBERNETES / "autoscaling" / "keda.yaml")]
+    fixed = {one["metadata"]["name"]: one["spec"]["replicas"] for one in found if one["kind"] == "Deployment"}
+    scaled = [one["spec"] for one in found if one["kind"] == "ScaledObject"]
+    return {**fixed, **{one["scaleTargetRef"]["name"]: one["maxReplicaCount"] for one in scaled}}
+
+
+def test_the_largest_fleet_fits_the_connections_and_the_window() -> None:
+    fleet, settings = largest_fleet(), Settings()
+    (words,) = [PODS["postgres"]["containers"][0]["args"]]
+    connections = int(next(word for word in words if word.startswith("max_connections")).split("=")[1])
+    window = int(next(one for one in LITERALS if one.startswith("ASSAY_WINDOW=")).split("=")[1])
+    slots = {name: getattr(settings, f"{name}_concurrency") for name in ("executor", "checker", "judge")}
+
+    # 40 by the pool of a process (docs/operating.md); Flower has none, and PostgreSQL keeps 3 for its superuser.
+    assert sum(count for name, count in fleet.items() if name != "flower") * 40 <= connections - 3
+    assert 2 * sum(fleet[name] * many for name, many in slots.items()) <= window
 
 
 @pytest.mark.parametrize("name", sorted(OUR_WORK))
