@@ -35,8 +35,9 @@ format: $(VENV)/.ready-dev ## put the code in its format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-docs: $(VENV)/.ready-dev ## generate the command reference and the JSON Schemas
+docs: $(VENV)/.ready-dev ## generate the references of commands and HTTP, and the JSON Schemas
 	@$(BIN)/python tools/generate_cli_reference.py
+	@$(BIN)/python tools/generate_http_reference.py
 	@$(BIN)/python -m schemas.generate
 
 wheel-test: $(VENV)/.ready-dev ## build the wheel and try it in an empty environment

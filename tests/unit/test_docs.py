@@ -101,18 +101,20 @@ def test_the_index_names_every_page() -> None:
     assert {name for name in pages if f"({name}" not in index} == set()
 
 
-def generator() -> ModuleType:
-    path = ROOT / "tools" / "generate_cli_reference.py"
-    spec = spec_from_file_location("generate_cli_reference", path)
+def generator(name: str) -> ModuleType:
+    spec = spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     assert spec and spec.loader
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def test_the_command_line_reference_is_current() -> None:
-    assert (ROOT / "docs" / "cli.md").read_text() == generator().reference(), (
-        "docs/cli.md is not what the program says; run python tools/generate_cli_reference.py"
+@pytest.mark.parametrize("name", ["cli", "http"])
+def test_the_references_are_current(name: str) -> None:
+    tool = f"generate_{name}_reference"
+
+    assert (ROOT / "docs" / f"{name}.md").read_text() == generator(tool).reference(), (
+        f"docs/{name}.md is not what the program says; run python tools/{tool}.py"
     )
 
 
