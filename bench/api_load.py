@@ -158,6 +158,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         environment = {
             "PATH": os.environ["PATH"],
+            "ASSAY_COMMANDS": '["true"]',
             "HOME": folder,
             "ASSAY_DATA": folder,
             "ASSAY_DATABASE_URL": postgres.create_database("load"),

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 from schemas.suite import EvalConfig
@@ -109,6 +110,18 @@ def refuse_self_judge(executor_model: str | None, judge_models: Sequence[str | N
         raise BadInput(
             f"{executor_model} would judge its own work; choose another judge_model or set allow_self_judge: true"
         )
+
+
+def refuse_command(said: Mapping[str, Any], allowed: Sequence[str]) -> None:
+    """A command from afar must be one that the operator named, whole, or a program in a folder that he named."""
+    words = _words(said.get("command"))
+    if not words or "*" in allowed or words in [_words(one) for one in allowed]:
+        return
+    folders = tuple(one for one in allowed if one.endswith("/"))
+    named = [words[0], *(word for word in words[1:] if word.startswith("/"))]
+    if not all(word.startswith(folders) and ".." not in PurePosixPath(word).parts for word in named):
+        words_said = shlex.join(words)[:200]
+        raise BadInput(f"the command {words_said!r} is not allowed here; ask the operator to add it to ASSAY_COMMANDS")
 
 
 def _words(command: Any) -> list[str] | None:

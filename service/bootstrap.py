@@ -4,6 +4,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from service.aggregate import Aggregate
@@ -233,7 +234,8 @@ class Parts:
     def uploads(self) -> Uploads:
         """How skills come in."""
         caps = UnpackCaps(archive_bytes=self.settings.upload_max_bytes)
-        return self._once("uploads", lambda: Uploads(self.store, self.artifacts, self.desk, caps))
+        commands = self.settings.commands
+        return self._once("uploads", lambda: Uploads(self.store, self.artifacts, self.desk, caps, commands))
 
     @property
     def reviews(self) -> Reviews:
@@ -269,13 +271,19 @@ class Parts:
     def runner(self, name: str) -> Runner:
         """The way to execute cases of that name."""
         builders: dict[str, Callable[[], Runner]] = {
-            "command": lambda: CommandRunner(self.sandbox, self.settings.command_network),
+            "command": lambda: CommandRunner(self.sandbox, self.settings.command_network, self._own_folders),
             "messages": lambda: MessagesRunner(self.models, self.sandbox),
             "claude_code": lambda: ClaudeCodeRunner(self.models, self.sandbox),
         }
         if name not in builders:
             raise BadInput(f"there is no runner {name!r}; known runners: {', '.join(sorted(builders))}")
         return self._once(f"runner {name}", builders[name])
+
+    @property
+    def _own_folders(self) -> tuple[Path, ...]:
+        """Where this installation keeps what no command may be shown."""
+        client = self.settings.client_file.expanduser().parent
+        return (self.settings.data, self.settings.artifact_root, self.settings.secrets, client)
 
 
 def worker_name() -> str:

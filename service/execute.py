@@ -18,6 +18,7 @@ from service.jobs import Job
 from service.judging.questions import needs_judge
 from service.leases import Held
 from service.runners.arms import SKILL_AT, Arm, canary_of, plant, telling_files, without_canary
+from service.runners.command import CommandRunner, named_files
 from service.runners.port import Assignment, Execution, Runner, SkillFolder
 from service.sandbox.reader import CannotRead, Caps, Reader, shown
 from service.sandbox.scratch import scratch
@@ -42,9 +43,11 @@ class Execute:
             assignment = self._stage(job, folder, held)
             staged = _digests(assignment)
             arm = _arm(job, staged)
-            arm.check_before(folder)
+            runner = self._runner(job.batch.setting("runner"))
+            programs = named_files(assignment.command) if runner.name == CommandRunner.name else {}
+            arm.check_before(folder, programs.values())
             started = time.time()
-            execution = self._runner(job.batch.setting("runner")).run(assignment)
+            execution = runner.run(assignment)
             said = _said(execution)
             try:
                 arm.check_after(folder, *said.values())

@@ -94,6 +94,10 @@ class Settings(BaseSettings):
     aggregator_concurrency: int = Field(2, ge=1, description="aggregates at once in one aggregator process")
 
     # safety
+    commands: list[str] = Field(
+        default_factory=list,
+        description="commands that HTTP may choose, or folders of programs (ending in /), as a JSON list; * is any",
+    )
     command_network: bool = Field(False, description="the command runner may use the network")
     sandbox: Literal["bwrap", "landlock", "none", "best"] = Field("bwrap", description="how commands are confined")
 

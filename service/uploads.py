@@ -1,11 +1,12 @@
 """Skills that come as archives, or that are here already: unpacked into a folder of their own, submitted, removed."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from service.batch_settings import refuse_command
 from service.batches import BatchDesk
 from service.errors import BadInput, NotFound
 from service.sandbox.archive import UnpackCaps
@@ -36,16 +37,23 @@ class Uploads:
     """Takes skills in; nothing of an archive is left on disk but what was kept as artifacts."""
 
     def __init__(
-        self, store: Store, artifacts: ArtifactStore, desk: BatchDesk, caps: UnpackCaps = UnpackCaps()
+        self,
+        store: Store,
+        artifacts: ArtifactStore,
+        desk: BatchDesk,
+        caps: UnpackCaps = UnpackCaps(),
+        commands: Sequence[str] = (),
     ) -> None:
         self._store = store
         self._artifacts = artifacts
         self._desk = desk
         self._rows = UploadRows(store.engine)
         self.caps = caps
+        self._commands = commands
 
     def submit(self, parcel: Parcel, submission: Submission) -> Accepted:
         """Accept a batch for the skill in the parcel."""
+        refuse_command(submission.settings, self._commands)
         with self._folder(parcel, submission.team) as folder:
             _require_suite(folder, submission)
             accepted = self._desk.submit(replace(submission, skill=folder))
@@ -56,6 +64,7 @@ class Uploads:
 
     def preview(self, parcel: Parcel, submission: Submission) -> Preview:
         """What that would find and take."""
+        refuse_command(submission.settings, self._commands)
         with self._folder(parcel, submission.team) as folder:
             _require_suite(folder, submission)
             return self._desk.preview(replace(submission, skill=folder))

@@ -82,9 +82,15 @@ class Arm:
     has_skill: bool
     absent: Mapping[str, str]  # sha256 -> path in the skill
 
-    def check_before(self, folder: Path) -> None:
-        """Look through a run's folder, all that the agent will be able to see; raises StageFailed (contaminated)."""
+    def check_before(self, folder: Path, shown_files: Iterable[Path] = ()) -> None:
+        """Look through all that the agent will be able to see: a run's folder, and files that it is shown besides.
+
+        Raises StageFailed (contaminated).
+        """
         self._scan(folder, "before the run")
+        for file in shown_files:
+            with contextlib.suppress(CannotRead):
+                self._look_at(str(file), Reader(file.parent, _SCAN).read_bytes(file.name), "before the run")
 
     def check_after(self, folder: Path, *texts: bytes) -> None:
         """Look through what the agent left behind and what was said; raises StageFailed (contaminated)."""

@@ -13,7 +13,7 @@ is the run's output. It gets
 and nothing else of the worker's environment. The same JSON object may instead be the last line of its output.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ from service.sandbox.port import WORKSPACE, Command, Finished, Mount, Sandbox
 
 RESULT_FILE = ".assay-result.json"
 _MAX_RESULT_BYTES = 1 << 20
+_KERNEL = ("/proc", "/sys", "/dev")
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", *_KERNEL)  # every command has these, or its own
 _KINDS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
@@ -34,9 +36,11 @@ class CommandRunner:
 
     name = "command"
 
-    def __init__(self, sandbox: Sandbox, network: bool = False) -> None:
+    def __init__(self, sandbox: Sandbox, network: bool = False, closed: Sequence[Path] = ()) -> None:
+        """`closed` are folders of which no file is shown to any command."""
         self._sandbox = sandbox
         self._network = network
+        self._closed = [folder.resolve() for folder in closed]
 
     def run(self, assignment: Assignment) -> Execution:
         if not assignment.command:
@@ -51,7 +55,7 @@ class CommandRunner:
     def _command(self, assignment: Assignment) -> Command:
         prompt_file = assignment.workspace.parent / "prompt.md"
         prompt_file.write_text(clean(assignment.prompt), encoding="utf-8")
-        mounts = [Mount(prompt_file, "/assay/prompt.md"), *_programs(assignment.command)]
+        mounts = [Mount(prompt_file, "/assay/prompt.md"), *self._programs(assignment.command)]
         if assignment.skill:
             mounts.append(Mount(assignment.skill.folder, "/assay/skill"))
         return Command(
@@ -63,6 +67,15 @@ class CommandRunner:
             timeout_seconds=assignment.timeout_seconds,
             network=self._network,
         )
+
+    def _programs(self, argv: tuple[str, ...]) -> list[Mount]:
+        """The files that the command line names, shown at the same place."""
+        named = named_files(argv)
+        for inside, host in named.items():
+            if any(host.is_relative_to(folder) for folder in self._closed):
+                words = f"the command names {inside}, which belongs to this installation; keep programs elsewhere"
+                raise StageFailed(Outcome.EXECUTOR_ERROR, words)
+        return [Mount(host, inside) for inside, host in named.items()]
 
     def _environment(self, assignment: Assignment, prompt_file: Path) -> dict[str, str]:
         place = self._sandbox.place
@@ -82,10 +95,21 @@ class CommandRunner:
         return given
 
 
-def _programs(argv: tuple[str, ...]) -> list[Mount]:
-    """Files of the host that the command line names by their full path, shown at the same place."""
-    named = [Path(part) for part in argv if part.startswith("/") and Path(part).exists()]
-    return [Mount(path, str(path)) for path in named if Path("/usr") not in path.parents]
+def named_files(argv: Sequence[str]) -> dict[str, Path]:
+    """Regular files of the host that the command line names by their full path: name -> the real file.
+
+    What a command has anyway, or has its own of, is not among them.
+    """
+    wanted = [part for part in argv if part.startswith("/") and not any(map(Path(part).is_relative_to, _SYSTEM))]
+    return {part: real for part in wanted if (real := _regular(part)) is not None}
+
+
+def _regular(name: str) -> Path | None:
+    try:
+        real = Path(name).resolve(strict=True)
+        return real if real.is_file() and not any(map(real.is_relative_to, _KERNEL)) else None
+    except (OSError, RuntimeError, ValueError):  # too long for a name, closed to us, a circle of links
+        return None
 
 
 def _take_result(workspace: Path, words: str) -> dict[str, Any]:

@@ -37,7 +37,13 @@ class Desk:
 
 
 def settings(folder: Path) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "HOME": str(folder), "ASSAY_SANDBOX": "none", "ASSAY_LOG_LEVEL": "warning"}
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "ASSAY_SANDBOX": "none",
+        "ASSAY_COMMANDS": '["*"]',
+        "ASSAY_LOG_LEVEL": "warning",
+    }
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ RUNNER = {"runner": "command", "command": "true", "runs_per_eval": 1}
 
 def make_parts(folder: Path, database_url: str | None = None, **settings: Any) -> Parts:
     """Parts over an own database."""
-    quiet = {"sandbox": "none", "log_level": "error", **settings}
+    quiet = {"sandbox": "none", "log_level": "error", "commands": ["true"], **settings}
     parts = Parts(Settings(data=folder / "data", database_url=database_url, **quiet))
     migrate(parts.store.engine)
     return parts

@@ -41,6 +41,14 @@ def test_a_suite_may_be_sent_beside_a_known_skill(client: httpx2.Client) -> None
     assert (answer.status_code, answer.json()["runs"]) == (202, 10)
 
 
+def test_only_commands_that_the_operator_named_are_taken(client: httpx2.Client) -> None:
+    dry = {"skill": {"name": "known"}, "suite": suite(name="known"), "settings": {"command": "/bin/cat /data/assay.db"}}
+    client.post("/v1/skills", files={"skill": ("known.zip", archive(name="known"))})
+
+    for answer in (submit(client, command="true /etc/passwd"), client.post("/v1/batches?dry_run=true", json=dry)):
+        assert answer.status_code == 422 and "is not allowed here" in answer.text
+
+
 def test_a_dry_run_writes_no_batch_and_says_what_it_would_take(client: httpx2.Client) -> None:
     before = len(client.get("/v1/batches?limit=200").json()["batches"])
 

@@ -3,7 +3,7 @@
 import pytest
 
 from schemas.suite import EvalConfig
-from service.batch_settings import resolve
+from service.batch_settings import refuse_command, resolve
 from service.errors import BadInput
 from service.settings import Settings
 
@@ -66,3 +66,40 @@ def test_judging_ones_own_work_can_be_allowed() -> None:
     given = {"executor_model": "m", "judge_model": "m", "allow_self_judge": True}
 
     assert resolve(given, None, Settings())["allow_self_judge"] == {"value": True, "source": "submit"}
+
+
+ALLOWED = ["true", "/bin/bash /opt/agents/main.sh", "/opt/programs/"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        None,
+        "true",
+        "/bin/bash '/opt/agents/main.sh'",
+        ["/bin/bash", "/opt/agents/main.sh"],
+        "/opt/programs/agent --fast /opt/programs/agent.json",
+    ],
+)
+def test_a_command_that_the_operator_named_may_come_from_afar(command: object) -> None:
+    refuse_command({"command": command} if command else {}, ALLOWED)
+    refuse_command({"command": "anything at all"}, ["*"])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "/bin/cat /var/lib/assay/assay.db",
+        "true /etc/passwd",
+        "/bin/bash /opt/agents/other.sh",
+        "/opt/programs/agent /var/lib/assay/assay.db",
+        "/opt/programs/../agents/main.sh",
+        "/opt/programs/agent /opt/programs/../../etc/passwd",
+        "/opt/programsx",
+        "bash -c true",
+    ],
+)
+def test_any_other_command_from_afar_is_refused(command: str) -> None:
+    for allowed in (ALLOWED, []):
+        with pytest.raises(BadInput, match="not allowed here; ask the operator to add it to ASSAY_COMMANDS"):
+            refuse_command({"command": command}, allowed)

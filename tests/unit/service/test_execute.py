@@ -28,9 +28,8 @@ Agent = Callable[[Assignment], str | None]
 class Scripted:
     """A runner whose agent is a function; what it gives back is the transcript."""
 
-    name = "scripted"
-
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Agent, name: str = "scripted") -> None:
+        self.name = name
         self._agent = agent
 
     def run(self, assignment: Assignment) -> Execution:
@@ -67,17 +66,19 @@ class Bench:
         other: SkillVersionRow | None,
         inputs: dict[str, str] | None = None,
         batch_id: str = "batch",
+        command: tuple[str, ...] = (),
     ) -> End:
         """One run of an arm."""
         staged = [{"name": name, **self._kept(text)} for name, text in (inputs or {}).items()]
-        settings = {"runner": "scripted", "executor_model": None, "execute_timeout_seconds": 9.0, "command": None}
+        settings = {"runner": "scripted", "executor_model": None, "execute_timeout_seconds": 9.0, "command": command}
         entries = {name: {"value": value, "source": "submit"} for name, value in settings.items()}
         batch = batch_row(entries, {"0": staged})
         claim = Claim(1, batch_id, Stage.EXECUTE, 1, 1, 0, 0, "1", "an_arm", Role.CONTROL, 1, None, {}, 0.0, "worker")
         job = Job(
             claim, batch, Case(id=1, prompt="p", statements=(Statement(text="e"),)), "skill_creator", skill, 1, other
         )
-        return Execute(Settings(), self._artifacts, lambda _: Scripted(agent))(job, Held(claim))
+        runner = Scripted(agent, "command" if command else "scripted")
+        return Execute(Settings(), self._artifacts, lambda _: runner)(job, Held(claim))
 
 
 def batch_row(settings: dict[str, Any], inputs: dict[str, Any]) -> BatchRow:
@@ -184,3 +185,15 @@ def test_an_arm_that_shows_the_canary_of_the_other_version_is_contaminated(stage
     for skill, other in ((stage.new, stage.old), (stage.old, stage.new), (None, stage.new)):
         with pytest.raises(StageFailed, match="other skill's canary is in the transcript"):
             stage.run(lambda assignment: f"I read {assignment.other_canary}", skill, other)
+
+
+def test_a_program_that_is_a_file_of_the_skill_is_seen_before_the_arm_without_it_runs(
+    stage: Bench, tmp_path: Path
+) -> None:
+    (tmp_path / "agent.md").write_text(RULES)
+    command = ("/bin/cat", str(tmp_path / "agent.md"))
+
+    with pytest.raises(StageFailed, match=r"agent.md is a copy of the skill's references/new.md before"):
+        stage.run(idle, None, stage.new, command=command)
+
+    assert stage.run(idle, stage.new, None, command=command).to is Stage.JUDGE
