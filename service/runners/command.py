@@ -13,6 +13,8 @@ is the run's output. It gets
 and nothing else of the worker's environment. The same JSON object may instead be the last line of its output.
 """
 
+import itertools
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from typing import Any
 from schemas.metrics import Metrics
 from schemas.states import Outcome
 from service.errors import BadInput, StageFailed
-from service.models.clean_text import clean, read_json
+from service.models.clean_text import clean
 from service.runners.port import Assignment, Execution, Usage
 from service.sandbox.port import WORKSPACE, Command, Finished, Mount, Sandbox
 
@@ -28,6 +30,9 @@ RESULT_FILE = ".assay-result.json"
 _MAX_RESULT_BYTES = 1 << 20
 _KERNEL = ("/proc", "/sys", "/dev")
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", *_KERNEL)  # every command has these, or its own
+_MAX_COUNT = 10**12
+_MAX_COST = 1e6
+_MAX_NAME, _MAX_NAMES = 200, 200
 _KINDS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
@@ -122,15 +127,24 @@ def _take_result(workspace: Path, words: str) -> dict[str, Any]:
     elif words.rstrip().endswith("}"):
         text = words.rstrip().rsplit("\n", 1)[-1]
     try:
-        result = read_json(text.encode())
-    except ValueError:
+        result = clean(json.loads(text, parse_constant=_no_number))
+    except (ValueError, RecursionError):
         return {}
     return result if isinstance(result, dict) else {}
 
 
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number")
+
+
+def _text(value: Any, most: int) -> str | None:
+    """Words that can be kept: no NUL, no flood."""
+    return value[:most].replace("\0", "\ufffd") if isinstance(value, str) else None
+
+
 def _transcript(assignment: Assignment, words: str, result: Mapping[str, Any]) -> str:
-    told = result.get("transcript")
-    body = told if isinstance(told, str) else words
+    told = _text(result.get("transcript"), _MAX_RESULT_BYTES)
+    body = words if told is None else told
     return str(clean(f"## Eval Prompt\n\n{assignment.prompt}\n\n## Execution\n\n{body.strip()}\n"))
 
 
@@ -148,7 +162,6 @@ def _refuse_failure(finished: Finished, words: str, transcript: str) -> None:
 def _execution(finished: Finished, transcript: str, result: Mapping[str, Any], tier: str) -> Execution:
     tools = _counts(result.get("tool_calls"))
     usage = _counts(result.get("usage"))
-    cost = result.get("cost_usd")
     return Execution(
         transcript=transcript,
         metrics=Metrics(
@@ -159,8 +172,8 @@ def _execution(finished: Finished, transcript: str, result: Mapping[str, Any], t
         ),
         seconds=finished.seconds,
         usage=Usage(**{kind: usage.get(kind) for kind in _KINDS}),
-        cost_usd=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None,
-        model=result["model"] if isinstance(result.get("model"), str) else None,
+        cost_usd=_cost(result.get("cost_usd")),
+        model=_text(result.get("model"), _MAX_NAME),
         simulated=result.get("simulated") is True,
         skill_used=result["skill_used"] if isinstance(result.get("skill_used"), bool) else None,
         sandbox_tier=tier,
@@ -168,9 +181,15 @@ def _execution(finished: Finished, transcript: str, result: Mapping[str, Any], t
 
 
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_COUNT else None
+
+
+def _cost(value: Any) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and 0 <= value <= _MAX_COST else None  # infinity is more, nan is neither
 
 
 def _counts(value: Any) -> dict[str, int]:
     entries = value.items() if isinstance(value, dict) else ()
-    return {str(name): count for name, raw in entries if (count := _count(raw)) is not None}
+    counted = {str(_text(name, _MAX_NAME)): count for name, raw in entries if (count := _count(raw)) is not None}
+    return dict(itertools.islice(counted.items(), _MAX_NAMES))

@@ -37,3 +37,45 @@ def test_no_command_is_shown_a_file_of_the_installation(sandbox: Sandbox, assign
             runner.run(assign(command=("/bin/cat", str(work / name))))
 
         assert raised.value.outcome is Outcome.EXECUTOR_ERROR
+
+
+HOSTILE = {
+    "deep": "[" * 100_000 + "]" * 100_000,
+    "deep object": '{"a":' * 50_000 + "1" + "}" * 50_000,
+    "not a number": '{"cost_usd": NaN}',
+    "infinity": '{"cost_usd": -Infinity, "usage": {"input_tokens": Infinity}}',
+    "overflow": '{"cost_usd": 1e999, "total_steps": 1e999}',
+    "negative": '{"cost_usd": -5, "usage": {"input_tokens": -1}, "total_steps": -3}',
+    "huge": '{"cost_usd": 1' + "0" * 400 + ', "usage": {"input_tokens": 1' + "0" * 400 + "}}",
+    "endless": '{"total_steps": 1' + "0" * 10_000 + "}",
+    "wrong types": '{"cost_usd": true, "usage": [1], "tool_calls": "x", "model": 7, "skill_used": 1, "transcript": {}}',
+    "a list": "[1, 2]",
+}
+
+
+@pytest.mark.parametrize("by_file", [True, False], ids=["file", "last line"])
+@pytest.mark.parametrize("said", HOSTILE.values(), ids=HOSTILE.keys())
+def test_what_a_program_says_wrongly_of_itself_counts_as_not_said(
+    sandbox: Sandbox, assign: Any, work: Path, said: str, by_file: bool
+) -> None:
+    (work / "said.json").write_text(said)
+    to = '> "$ASSAY_RESULT_FILE"' if by_file else ""
+    assignment = assign(command=("/bin/bash", "-c", f'cat "$0" {to}', str(work / "said.json")))
+
+    execution = CommandRunner(sandbox).run(assignment)
+
+    assert (execution.cost_usd, execution.model, execution.skill_used) == (None, None, None)
+    assert execution.usage.total is None
+    assert (execution.metrics.tool_calls, execution.metrics.total_steps) == ({}, 1)
+
+
+def test_words_that_no_database_keeps_are_mended(sandbox: Sandbox, assign: Any, work: Path) -> None:
+    text = (
+        '{"transcript": "half \\ud800 and \\u0000", "model": "m\\ud800", "tool_calls": {"\\udfff": 2}, "cost_usd": 0.5}'
+    )
+    (work / "said.json").write_text(text)
+
+    execution = CommandRunner(sandbox).run(assign(command=("/bin/bash", "-c", 'cat "$0"', str(work / "said.json"))))
+
+    assert "half ? and \ufffd" in execution.transcript
+    assert (execution.model, execution.metrics.tool_calls, execution.cost_usd) == ("m?", {"?": 2}, 0.5)
