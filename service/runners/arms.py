@@ -1,4 +1,4 @@
-"""Proof that a run's arm was what it claims: the control arm had no skill, the treatment arm shows whether it used it.
+"""Proof that a run's arm was what it claims: no arm had the skill of the other one.
 
 A canary is a word that stands nowhere but in one staged skill of this batch: where it shows up, that skill was read. It
 comes from an id that nobody is ever told, so none can write it by itself, and every worker finds the same. It is a
@@ -130,43 +130,3 @@ def _seen_by_the_agent(reader: Reader) -> tuple[str, ...]:
 def contaminated(what: str) -> StageFailed:
     """The control arm was none."""
     return StageFailed(Outcome.CONTAMINATED, f"the arm was not what it claims: {what}")
-
-
-class SkillWatch:
-    """Notes which files of the skill an agent opened, from what it asked and what it was answered."""
-
-    def __init__(
-        self, skill_directory: str | None, files: Iterable[str], canary: str | None, other_canary: str | None = None
-    ) -> None:
-        self._directory = skill_directory.rstrip("/") if skill_directory else None
-        self._files = frozenset(files)
-        self._canary = canary
-        self._other_canary = other_canary
-        self._opened: set[str] = set()
-        self.saw_other = False  # the canary of a skill that is not this arm's
-
-    def see(self, asked: str, answered: str, is_error: bool = False) -> None:
-        """One tool use: the paths and commands asked for, and the raw answer."""
-        if self._other_canary and (self._other_canary in answered or self._other_canary in asked):
-            self.saw_other = True
-        if self._canary and self._canary in answered:
-            self._opened.add("SKILL.md")
-        if self._directory is None or is_error:
-            return
-        for found in re.findall(re.escape(self._directory) + r"/([\w./+-]+)", asked):
-            if found.rstrip(".") in self._files:
-                self._opened.add(found.rstrip("."))
-
-    def opened(self, path: str) -> None:
-        """A file of the skill was opened for certain."""
-        self._opened.add(path)
-
-    @property
-    def files_read(self) -> tuple[str, ...]:
-        """The skill's files that were opened."""
-        return tuple(sorted(self._opened))
-
-    @property
-    def used(self) -> bool:
-        """Whether the skill was opened at all."""
-        return bool(self._opened)

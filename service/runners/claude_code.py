@@ -23,11 +23,13 @@ from service.models.port import Call
 from service.runners import arms
 from service.runners.agent_prompt import task_message
 from service.runners.claude_events import Events
+from service.runners.commands import Places
 from service.runners.endings import refuse_bad_end
 from service.runners.notes import take_notes
 from service.runners.port import Assignment, Execution, Usage
+from service.runners.skill_watch import SkillWatch, staged_skill
 from service.runners.toolbox import safe_name
-from service.sandbox.port import Command, Finished, Limits, Mount, Sandbox
+from service.sandbox.port import WORKSPACE, Command, Finished, Limits, Mount, Sandbox
 from service.sandbox.reader import Reader
 
 _SOCKET = "/assay/model.sock"
@@ -125,7 +127,8 @@ class _Stage:
         self._sandbox = sandbox
         self._home = _new(assignment.workspace.parent / "home")
         self._tmp = _new(assignment.workspace.parent / "tmp")
-        self._files: tuple[str, ...] = ()
+        place = sandbox.place
+        self._places = Places(place(assignment.workspace, WORKSPACE), place(self._home, "/home/user"))
         self._skill_directory: str | None = None
         if assignment.skill:
             self._install(assignment.skill.folder, safe_name(assignment.skill.name))
@@ -133,16 +136,13 @@ class _Stage:
     def _install(self, folder: Path, name: str) -> None:
         installed = self._home / ".claude" / "skills" / name
         installed.parent.mkdir(parents=True)
-        reader = Reader(folder)
-        reader.copy_to(installed)
-        self._files = reader.listing.files
-        home = self._sandbox.place(self._home, "/home/user")
-        self._skill_directory = f"{home}/.claude/skills/{name}"
+        Reader(folder).copy_to(installed)
+        self._skill_directory = f"{self._places.home}/.claude/skills/{name}"
 
-    def watch(self) -> arms.SkillWatch:
+    def watch(self) -> SkillWatch:
         """Who notes which files of the skill are opened."""
-        canaries = (self._assignment.canary, self._assignment.other_canary)
-        return arms.SkillWatch(self._skill_directory, self._files, *canaries)
+        staged = staged_skill(self._assignment, self._skill_directory, self._places)
+        return SkillWatch(staged, self._assignment.canary, self._assignment.other_canary)
 
     def rewrite(self, body: bytes) -> bytes:
         """The arm's own canary must not reach the model; the other one must not even be there."""

@@ -5,6 +5,7 @@ from typing import Any
 from service.models.clean_text import read_json
 from service.runners import arms
 from service.runners.port import Assignment
+from service.runners.skill_watch import SkillWatch
 from service.runners.toolbox import NAMES
 from service.runners.transcript import Transcript
 
@@ -14,7 +15,7 @@ MAX_RESULT_CHARS = 40_000
 class Events:
     """The transcript and the counts of one run, from its events; unknown events are passed over."""
 
-    def __init__(self, assignment: Assignment, watch: arms.SkillWatch) -> None:
+    def __init__(self, assignment: Assignment, watch: SkillWatch) -> None:
         skill = assignment.skill
         self._skill = skill.name if skill else None
         self.watch = watch
@@ -78,14 +79,14 @@ class Events:
                 self._result(block)
             elif block.get("type") == "text":
                 # What a skill brings into the conversation comes as a text of the user's.
-                self.watch.see("", block.get("text") or "")
+                self.watch.see("Skill", {}, block.get("text") or "")
                 self.transcript.event("added", text=arms.without_canary(block.get("text") or "")[:MAX_RESULT_CHARS])
 
     def _result(self, block: dict[str, Any]) -> None:
         use = self._asked.pop(str(block.get("tool_use_id")), {})
         name, asked = str(use.get("name", "unknown")), use.get("input") or {}
         text, is_error = _text(block.get("content")), bool(block.get("is_error"))
-        self.watch.see(" ".join(str(value) for value in asked.values()), text, is_error)
+        self.watch.see(name, asked, text, is_error)
         if name == "Skill" and not is_error and self._skill in (asked.get("skill"), asked.get("command")):
             self.watch.opened("SKILL.md")
         self.counts[name] = self.counts.get(name, 0) + 1

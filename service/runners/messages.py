@@ -14,10 +14,10 @@ from service.runners.agent_prompt import GO_ON, system_prompt, task_message
 from service.runners.endings import refuse_bad_end
 from service.runners.notes import take_notes
 from service.runners.port import Assignment, Execution, Usage
+from service.runners.skill_watch import SkillWatch, staged_skill
 from service.runners.toolbox import NAMES, TOOLS, Toolbox
 from service.runners.transcript import Transcript, shortened
 from service.sandbox.port import Limits, Sandbox
-from service.sandbox.reader import Reader
 
 _CACHE = {"type": "ephemeral"}
 
@@ -68,9 +68,8 @@ class _Work:
         self._deadline = self._started + assignment.timeout_seconds
         self._tools = Toolbox(sandbox, assignment, limits.sandbox)
         skill = assignment.skill
-        files = Reader(skill.folder).listing.files if skill else ()
-        canaries = (assignment.canary, assignment.other_canary)
-        self._watch = arms.SkillWatch(self._tools.skill_directory, files, *canaries)
+        staged = staged_skill(assignment, self._tools.skill_directory, self._tools.places)
+        self._watch = SkillWatch(staged, assignment.canary, assignment.other_canary)
         self.transcript = Transcript(assignment.prompt, assignment.inputs, skill.name if skill else None)
         self._system = system_prompt(self._tools.working_directory, self._tools.skill_directory, skill)
         task = {"type": "text", "text": task_message(assignment.prompt, assignment.inputs)}
@@ -184,7 +183,7 @@ class _Work:
             raise self._too_late()
         name, asked, started = str(block["name"]), block.get("input"), time.monotonic()
         result = self._tools.run(name, asked, left)
-        self._watch.see(_asked_text(asked), result.text, result.is_error)
+        self._watch.see(name, asked, result.text, result.is_error)
         self._refuse_contamination()
         text = shortened(arms.without_canary(result.text), self._limits.tool_output_chars)
         self._counts[name] = self._counts.get(name, 0) + 1
@@ -239,10 +238,6 @@ def _marked(message: dict[str, Any]) -> dict[str, Any]:
     """The message with a cache breakpoint on its last block: the next turn reads everything up to here."""
     *others, last = message["content"]
     return {**message, "content": [*others, {**last, "cache_control": _CACHE}]}
-
-
-def _asked_text(asked: Any) -> str:
-    return " ".join(str(value) for value in asked.values()) if isinstance(asked, dict) else str(asked)
 
 
 def _category(answer: Answer) -> str:

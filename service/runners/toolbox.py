@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from service.models.clean_text import clean
+from service.runners.commands import Places
 from service.runners.port import Assignment
 from service.sandbox.port import WORKSPACE, Command, Finished, Limits, Mount, Sandbox, SandboxFailed, bash
 
@@ -97,6 +98,7 @@ class Toolbox:
             self._mounts = (Mount(assignment.skill.folder, inside),)
         self.home = _new(assignment.workspace.parent / "home")
         self.tmp = _new(assignment.workspace.parent / "tmp")
+        self.places = Places(self.working_directory, sandbox.place(self.home, "/home/user"))
 
     def run(self, name: str, asked: Any, timeout_seconds: float) -> ToolResult:
         """Do what the model asks; what it asks wrongly is an answer too. Raises SandboxFailed."""

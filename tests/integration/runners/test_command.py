@@ -77,5 +77,5 @@ def test_words_that_no_database_keeps_are_mended(sandbox: Sandbox, assign: Any, 
 
     execution = CommandRunner(sandbox).run(assign(command=("/bin/bash", "-c", 'cat "$0"', str(work / "said.json"))))
 
-    assert "half ? and \ufffd" in execution.transcript
-    assert (execution.model, execution.metrics.tool_calls, execution.cost_usd) == ("m?", {"?": 2}, 0.5)
+    assert "half \ufffd and \ufffd" in execution.transcript
+    assert (execution.model, execution.metrics.tool_calls, execution.cost_usd) == ("m\ufffd", {"\ufffd": 2}, 0.5)

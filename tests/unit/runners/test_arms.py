@@ -1,4 +1,4 @@
-"""Proof of the arm: canary, digests and which skill files were opened."""
+"""Proof of the arm: canary and digests."""
 
 import shutil
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from schemas.states import Outcome
 from service.errors import StageFailed
-from service.runners.arms import SKILL_AT, Arm, SkillWatch, canary_of, file_digests, plant, without_canary
+from service.runners.arms import SKILL_AT, Arm, canary_of, file_digests, plant, without_canary
 
 CANARY = canary_of("secret", "batch", "digest")
 OWN = canary_of("secret", "batch", "own digest")
@@ -136,40 +136,3 @@ def test_too_much_to_look_through_is_a_failure_of_every_arm(skill: Path, run_fol
         Arm(CANARY, has_skill, {} if has_skill else file_digests(skill)).check_after(run_folder)
 
     assert raised.value.outcome is Outcome.EXECUTOR_ERROR
-
-
-def test_what_was_opened_of_a_skill_is_noted() -> None:
-    files = ["SKILL.md", "scripts/count.py", "references/season.md"]
-    watch = SkillWatch("/skill/haiku", files, CANARY)
-
-    watch.see("/skill/haiku/references/season.md", "words")
-    watch.see("python3 /skill/haiku/scripts/count.py; ls /skill/haiku/none.md", "")
-    watch.see("/skill/haiku/SKILL.md", "no such file", is_error=True)
-
-    assert watch.files_read == ("references/season.md", "scripts/count.py")
-    assert watch.used
-
-
-def test_reading_the_skill_by_any_way_shows_by_its_canary() -> None:
-    watch = SkillWatch("/skill/haiku", ["SKILL.md"], CANARY)
-
-    watch.see("cd /skill; cat */SKILL*", f"# Haiku\n<!-- {CANARY} -->")
-
-    assert watch.files_read == ("SKILL.md",)
-    assert not watch.saw_other
-
-
-def test_the_canary_of_the_other_skill_is_noted_apart() -> None:
-    watch = SkillWatch(None, [], None, CANARY)
-
-    watch.see("cat leaked.md", f"# Haiku\n<!-- {CANARY} -->")
-
-    assert watch.saw_other and not watch.used
-
-
-def test_a_skill_that_was_only_offered_was_not_used() -> None:
-    watch = SkillWatch("/skill/haiku", ["SKILL.md"], CANARY)
-
-    watch.see("haiku.md", "created haiku.md")
-
-    assert not watch.used
