@@ -12,6 +12,7 @@ A message says what, which one and what to do, in lower case without a full stop
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from schemas.states import Outcome
 
@@ -41,9 +42,16 @@ class Unavailable(AssayError):
 
 
 class StageFailed(AssayError):
-    """A stage of a run ended in a named outcome that is no score; `files` are artifacts worth keeping."""
+    """A stage of a run ended in a named outcome that is no score; `files` and `facts` of the run are worth keeping."""
 
-    def __init__(self, outcome: Outcome, message: str, files: Mapping[str, bytes] | None = None) -> None:
+    def __init__(
+        self,
+        outcome: Outcome,
+        message: str,
+        files: Mapping[str, bytes] | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
         self.outcome = outcome
         self.files = dict(files or {})
+        self.facts = dict(facts or {})
         super().__init__(message)

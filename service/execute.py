@@ -3,16 +3,13 @@
 import hashlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from schemas.dialects import Dialect, write
 from schemas.metrics import Metrics
 from schemas.states import Outcome, Stage
 from schemas.suite import Case
-from schemas.timing import Timing
-from service.documents import stamp, to_json
+from service.documents import to_json
 from service.errors import StageFailed
 from service.jobs import Job
 from service.judging.questions import needs_judge
@@ -20,6 +17,7 @@ from service.leases import Held
 from service.runners.arms import SKILL_AT, Arm, canary_of, plant, telling_files, without_canary
 from service.runners.command import CommandRunner, named_files
 from service.runners.port import Assignment, Execution, Runner, SkillFolder
+from service.runners.record import failed, metrics_file, run_facts, said, timing_file, told
 from service.sandbox.reader import CannotRead, Caps, Reader, shown
 from service.sandbox.scratch import scratch
 from service.settings import Settings
@@ -48,13 +46,12 @@ class Execute:
             arm.check_before(folder, programs.values())
             started = time.time()
             execution = runner.run(assignment)
-            said = _said(execution)
             try:
-                arm.check_after(folder, *said.values())
+                arm.check_after(folder, *said(execution).values())
                 outputs = self._collect(assignment.workspace, staged)
             except StageFailed as failure:
-                raise StageFailed(failure.outcome, str(failure), {**said, **failure.files}) from failure
-        return _end(job, execution, said, outputs, started)
+                raise failed(failure, runner.name, assignment, execution) from failure
+        return _end(job, execution, outputs, started)
 
     def _stage(self, job: Job, folder: Path, held: Held) -> Assignment:
         workspace = folder / "workspace"
@@ -145,28 +142,17 @@ def _new_files(workspace: Path, staged: dict[str, str], max_bytes: int) -> Itera
         raise StageFailed(Outcome.EXECUTOR_ERROR, f"an output cannot be kept: {error}") from error
 
 
-def _said(execution: Execution) -> dict[str, bytes]:
-    """What was said, by artifact: kept however the run ends, or nobody could see why."""
-    said = {"transcript.md": execution.transcript.encode("utf-8", "backslashreplace")}
-    if execution.transcript_events is not None:
-        said["transcript.jsonl"] = execution.transcript_events
-    if execution.user_notes is not None:
-        said["user_notes.md"] = execution.user_notes.encode("utf-8", "backslashreplace")
-    return said
-
-
-def _end(job: Job, execution: Execution, said: dict[str, bytes], outputs: dict[str, bytes], started: float) -> End:
+def _end(job: Job, execution: Execution, outputs: dict[str, bytes], started: float) -> End:
     names = sorted(name.removeprefix("outputs/") for name in outputs)
     metrics = replace_counts(execution.metrics, names, outputs, execution.transcript)
-    timing = _timing(execution, started)
     files = {
-        **said,
-        "metrics.json": to_json(write(metrics, Dialect.SKILL_CREATOR)),
-        "timing.json": to_json(write(timing, Dialect.SKILL_CREATOR)),
+        **said(execution),
+        "metrics.json": metrics_file(metrics, execution),
+        "timing.json": timing_file(execution, started),
         "execution.json": to_json(_facts_of(job, execution)),
         **outputs,
     }
-    return End(_next_stage(job.case), files=files, facts=_run_facts(execution, len(outputs)))
+    return End(_next_stage(job.case), files=files, facts={**run_facts(execution), "outputs": len(outputs)})
 
 
 def _next_stage(case: Case) -> Stage:
@@ -181,17 +167,6 @@ def replace_counts(metrics: Metrics, names: list[str], outputs: dict[str, bytes]
     return metrics.model_copy(update=counted)
 
 
-def _timing(execution: Execution, started: float) -> Timing:
-    return Timing(
-        total_tokens=execution.usage.total,
-        duration_ms=round(execution.seconds * 1000),
-        total_duration_seconds=round(execution.seconds, 1),
-        executor_start=stamp(started),
-        executor_end=stamp(started + execution.seconds),
-        executor_duration_seconds=round(execution.seconds, 3),
-    )
-
-
 def _facts_of(job: Job, execution: Execution) -> dict[str, Any]:
     """Where the run came from: kept beside it, so that a result can be traced."""
     return {
@@ -200,25 +175,6 @@ def _facts_of(job: Job, execution: Execution) -> dict[str, Any]:
         "configuration": job.claim.configuration,
         "skill_digest": job.skill.digest if job.skill else None,
         "skill_version": job.skill.number if job.skill else None,
-        "skill_used": execution.skill_used,
-        "skill_files_read": list(execution.skill_files_read),
-        "sandbox": execution.sandbox_tier,
-        "simulated": execution.simulated,
         "inputs": job.inputs,
-        "usage": asdict(execution.usage),
-        "cost_usd": execution.cost_usd,
-        **execution.details,
-    }
-
-
-def _run_facts(execution: Execution, output_count: int) -> dict[str, Any]:
-    return {
-        "seconds": round(execution.seconds, 3),
-        "tokens": execution.usage.total,
-        "usage": asdict(execution.usage),
-        "cost_usd": execution.cost_usd,
-        "outputs": output_count,
-        "simulated": execution.simulated,
-        "skill_used": execution.skill_used,
-        "sandbox": execution.sandbox_tier,
+        **told(execution),
     }

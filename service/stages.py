@@ -92,7 +92,7 @@ class Stages:
                 return settled(Outcome.INFRA_ERROR, f"given up after {claim.attempt - 1} attempts")
             return act(self._jobs.load(claim), held)
         except StageFailed as failure:
-            return settled(failure.outcome, str(failure), files=failure.files)
+            return settled(failure.outcome, str(failure), files=failure.files, facts=failure.facts)
         except InLane as travelling:
             self._not_yet(claim, travelling)
             return None

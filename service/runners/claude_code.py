@@ -20,7 +20,7 @@ from service.models.client import ModelClient
 from service.models.gateway import Gateway
 from service.models.passing import Allowance
 from service.models.port import Call
-from service.runners import arms
+from service.runners import arms, record
 from service.runners.agent_prompt import task_message
 from service.runners.claude_events import Events
 from service.runners.commands import Places
@@ -86,12 +86,13 @@ class ClaudeCodeRunner:
             command = stage.command(program, gateway, self._limits)
             finished = self._sandbox.run(command)
         events.read(finished.stdout)
+        seconds = time.monotonic() - started
         try:
             _refuse_failure(assignment, finished, gateway, events)
         except StageFailed as failure:
             events.transcript.issue(str(failure))
-            raise StageFailed(failure.outcome, str(failure), events.transcript.files()) from failure
-        seconds = time.monotonic() - started
+            execution = _execution(assignment, gateway, events, seconds, self._sandbox.tier)
+            raise record.failed(failure, self.name, assignment, execution) from failure
         return _execution(assignment, gateway, events, seconds, self._sandbox.tier)
 
 

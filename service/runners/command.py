@@ -23,6 +23,7 @@ from schemas.metrics import Metrics
 from schemas.states import Outcome
 from service.errors import BadInput, StageFailed
 from service.models.clean_text import clean
+from service.runners import record
 from service.runners.port import Assignment, Execution, Usage
 from service.sandbox.port import WORKSPACE, Command, Finished, Mount, Sandbox
 
@@ -54,8 +55,12 @@ class CommandRunner:
         words = finished.output.decode("utf-8", "replace")
         result = _take_result(assignment.workspace, words)
         transcript = _transcript(assignment, words, result)
-        _refuse_failure(finished, words, transcript)
-        return _execution(finished, transcript, result, self._sandbox.tier)
+        execution = _execution(finished, transcript, result, self._sandbox.tier)
+        try:
+            _refuse_failure(finished, words)
+        except StageFailed as failure:
+            raise record.failed(failure, self.name, assignment, execution) from failure
+        return execution
 
     def _command(self, assignment: Assignment) -> Command:
         prompt_file = assignment.workspace.parent / "prompt.md"
@@ -148,15 +153,14 @@ def _transcript(assignment: Assignment, words: str, result: Mapping[str, Any]) -
     return str(clean(f"## Eval Prompt\n\n{assignment.prompt}\n\n## Execution\n\n{body.strip()}\n"))
 
 
-def _refuse_failure(finished: Finished, words: str, transcript: str) -> None:
-    files = {"transcript.md": transcript.encode()}
+def _refuse_failure(finished: Finished, words: str) -> None:
     if finished.timed_out:
-        raise StageFailed(Outcome.TIMEOUT, f"the command was stopped after {finished.seconds:.0f} s", files)
+        raise StageFailed(Outcome.TIMEOUT, f"the command was stopped after {finished.seconds:.0f} s")
     if finished.stopped_by:
-        raise StageFailed(Outcome.EXECUTOR_ERROR, f"the command was stopped: {finished.stopped_by} limit", files)
+        raise StageFailed(Outcome.EXECUTOR_ERROR, f"the command was stopped: {finished.stopped_by} limit")
     if finished.exit_code:
         last = words.strip().rsplit("\n", 1)[-1][:200]
-        raise StageFailed(Outcome.EXECUTOR_ERROR, f"the command ended with code {finished.exit_code}: {last}", files)
+        raise StageFailed(Outcome.EXECUTOR_ERROR, f"the command ended with code {finished.exit_code}: {last}")
 
 
 def _execution(finished: Finished, transcript: str, result: Mapping[str, Any], tier: str) -> Execution:

@@ -9,7 +9,7 @@ from schemas.states import Outcome
 from service.errors import StageFailed
 from service.limits.port import Purpose
 from service.models.port import Answer, Call, Models, Tokens
-from service.runners import arms
+from service.runners import arms, record
 from service.runners.agent_prompt import GO_ON, system_prompt, task_message
 from service.runners.endings import refuse_bad_end
 from service.runners.notes import take_notes
@@ -52,7 +52,7 @@ class MessagesRunner:
             work.until_done()
         except StageFailed as failure:
             work.transcript.issue(str(failure))
-            raise StageFailed(failure.outcome, str(failure), {**work.transcript.files(), **failure.files}) from failure
+            raise record.failed(failure, self.name, assignment, work.execution()) from failure
         return work.execution()
 
 
@@ -201,8 +201,8 @@ class _Work:
         return sum((answer.tokens for answer in self._answers), Tokens())
 
     def execution(self) -> Execution:
-        """What came out."""
-        tokens, last = self._tokens, self._answers[-1]
+        """What came out, so far if the run failed."""
+        tokens, last = self._tokens, self._answers[-1] if self._answers else None
         costs = [answer.cost_usd for answer in self._answers]
         return Execution(
             transcript=self.transcript.markdown(),
@@ -217,13 +217,13 @@ class _Work:
             user_notes=take_notes(self._assignment.workspace, self._assignment.inputs),
             usage=Usage(tokens.input, tokens.output, tokens.cache_read, tokens.cache_write),
             cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
-            model=last.model,
+            model=last.model if last else None,
             simulated=any(answer.simulated for answer in self._answers),
             skill_used=self._watch.used if self._assignment.skill else None,
             skill_files_read=self._watch.files_read if self._assignment.skill else (),
             sandbox_tier=self._sandbox_tier,
             details={
-                "stop_reason": last.stop_reason,
+                "stop_reason": last.stop_reason if last else None,
                 "turns": len(self._answers),
                 "model_asked": self._assignment.model,
             },

@@ -66,11 +66,6 @@ class Transcript:
         lines = [json.dumps(first, ensure_ascii=False), *self._events]
         return str(clean("".join(f"{line}\n" for line in lines))).encode()
 
-    def files(self) -> dict[str, bytes]:
-        """Both forms by artifact name, for a run that failed."""
-        markdown = self.markdown().encode()
-        return {"transcript.md": markdown, "transcript.jsonl": self.json_lines()}
-
 
 def fenced(text: str, language: str = "") -> str:
     """A code block that the text cannot close."""

@@ -112,6 +112,8 @@ def test_a_fault_ends_the_run_in_its_outcome(
 
     assert raised.value.outcome is outcome
     assert raised.value.files["transcript.md"].startswith(b"## Eval Prompt")
+    assert {"transcript.jsonl", "metrics.json", "timing.json", "execution.json"} <= set(raised.value.files)
+    assert raised.value.facts["tokens"] == sum(simulator.stats()["tokens"].values())
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The runner `command` in the real sandbox."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -79,3 +80,33 @@ def test_words_that_no_database_keeps_are_mended(sandbox: Sandbox, assign: Any, 
 
     assert "half \ufffd and \ufffd" in execution.transcript
     assert (execution.model, execution.metrics.tool_calls, execution.cost_usd) == ("m\ufffd", {"\ufffd": 2}, 0.5)
+
+
+USED = '{"usage": {"input_tokens": 7, "output_tokens": 3}, "tool_calls": {"Read": 2}, "simulated": true}'
+
+
+@pytest.mark.parametrize(("ending", "outcome"), [("exit 3", Outcome.EXECUTOR_ERROR), ("sleep 60", Outcome.TIMEOUT)])
+def test_a_failed_command_keeps_what_it_told_of_its_work(
+    sandbox: Sandbox, assign: Any, ending: str, outcome: Outcome
+) -> None:
+    command = ("bash", "-c", f"echo '{USED}' > $ASSAY_RESULT_FILE; echo working; {ending}")
+
+    with pytest.raises(StageFailed) as raised:
+        CommandRunner(sandbox).run(assign(model=None, command=command, timeout_seconds=2.0))
+
+    files = raised.value.files
+    metrics, timing, about = (json.loads(files[f"{name}.json"]) for name in ("metrics", "timing", "execution"))
+    assert raised.value.outcome is outcome
+    assert b"working" in files["transcript.md"]
+    assert (metrics["tool_calls"], metrics["simulated"]) == ({"Read": 2}, True)
+    assert (timing["total_tokens"], timing["simulated"]) == (10, True)
+    assert (about["runner"], about["usage"]["input_tokens"], about["simulated"]) == ("command", 7, True)
+    assert raised.value.facts["tokens"] == 10
+
+
+def test_half_a_character_in_prompt_and_answer_does_no_harm(sandbox: Sandbox, assign: Any) -> None:
+    command = ("bash", "-c", """cat $ASSAY_PROMPT_FILE; echo '{"transcript": "half \\ud83d"}' > $ASSAY_RESULT_FILE""")
+
+    execution = CommandRunner(sandbox).run(assign("a task \ud83d", model=None, command=command))
+
+    assert execution.transcript.encode().decode() == "## Eval Prompt\n\na task \ufffd\n\n## Execution\n\nhalf \ufffd\n"

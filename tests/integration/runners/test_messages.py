@@ -169,6 +169,23 @@ def test_names_and_words_that_are_no_unicode_do_not_stop_a_run(
     assert simulator.stats()["requests"] == 3
 
 
+def test_a_failed_run_keeps_what_it_did_and_what_it_cost(
+    runner: MessagesRunner, simulator: Simulator, assign: Any
+) -> None:
+    simulator.configure(script=script({"text": "look", **tool("Bash", command="false")}, {"text": "never heard"}))
+    simulator.add_faults({"kind": "refusal", "skip": 1})
+
+    failure = fails(runner, assign())
+
+    metrics, timing, about = (json.loads(failure.files[f"{name}.json"]) for name in ("metrics", "timing", "execution"))
+    assert (metrics["tool_calls"]["Bash"], metrics["total_steps"], metrics["errors_encountered"]) == (1, 2, 1)
+    assert metrics["simulated"] is timing["simulated"] is about["simulated"] is failure.facts["simulated"] is True
+    counted = simulator.stats()["tokens"]
+    assert failure.facts["tokens"] == timing["total_tokens"] == sum(counted.values()) > 0
+    assert about["usage"]["output_tokens"] == counted["output"]
+    assert (about["runner"], about["stop_reason"], about["skill_digest"]) == ("messages", "refusal", "digest")
+
+
 def test_a_stop_for_a_tool_that_names_none_ends_the_run(
     runner: MessagesRunner, simulator: Simulator, assign: Any
 ) -> None:
@@ -195,6 +212,7 @@ def fails(runner: MessagesRunner, assignment: Any) -> StageFailed:
         runner.run(assignment)
     assert raised.value.files["transcript.md"].startswith(b"## Eval Prompt")
     assert raised.value.files["transcript.jsonl"]
+    assert {"metrics.json", "timing.json", "execution.json"} <= set(raised.value.files)
     return raised.value
 
 
