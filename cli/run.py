@@ -19,8 +19,10 @@ from cli.regrade_table import REGRADE, regrade_table
 from cli.simulate import simulated
 from schemas.findings import Level
 from schemas.states import BatchState, Outcome
+from schemas.suite import EvalConfig, Suite
 from service import log
 from service.aggregation.gates import Gates
+from service.batch_settings import asked_models, models_to_ask
 from service.batches import Status
 from service.errors import BadInput, Unavailable
 from service.settings import Settings, embedded_settings
@@ -68,7 +70,8 @@ def run(
     given = batch_settings(runs, baseline, runner, command, model, judge_model, others)
     asked = Asked(Gates(fail_under, min_delta, no_regression, require_verdict), junit, summary)
     wanted = Wanted(skill, evals, given, against, resume, as_json, asked)
-    with simulated(settings, [model, judge_model], evals or skill / "evals" / "evals.json") as ready:
+    suite = evals or skill / "evals" / "evals.json"
+    with simulated(settings, _models(settings, wanted, suite), suite) as ready:
         code = _run(ready, wanted)
     raise typer.Exit(code)
 
@@ -84,6 +87,32 @@ class Wanted:
     resume: bool
     as_json: bool
     asked: Asked
+
+
+def _models(settings: Settings, wanted: Wanted, suite: Path) -> list[str]:
+    """The models that will be asked, whoever named them: the batch to go on with, the submit, the suite, or we."""
+    from service.bootstrap import Parts
+    from service.storage.schema import migrate
+
+    if not wanted.resume:
+        return models_to_ask(wanted.settings, _config(suite), settings)
+    with contextlib.closing(Parts(settings)) as parts:
+        migrate(parts.store.engine)
+        batch = parts.store.batches.one(_unfinished(parts, wanted.skill))
+        assert batch is not None
+        values = {name: batch.setting(name) for name in ("executor_model", "judge_model", "judge_models")}
+    return asked_models(values)
+
+
+def _config(suite: Path) -> EvalConfig | None:
+    """What a suite says of its settings; one that cannot be read is refused later, with its reasons."""
+    from schemas.dialects import read_suite
+
+    try:
+        document = read_suite(suite.read_bytes()).document
+    except OSError:
+        return None
+    return document.config if isinstance(document, Suite) else None
 
 
 def _run(settings: Settings, wanted: Wanted) -> int:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from service import log
+from service.batch_settings import models_to_ask
 from service.errors import BadInput
 from service.settings import load_settings
 
@@ -37,7 +38,7 @@ def serve(
     settings = load_settings(data=data)
     log.configure(settings.log_level, settings.log_format)
     with ExitStack() as stack:
-        ready = stack.enter_context(simulated(settings, [model]))
+        ready = stack.enter_context(simulated(settings, [model, *models_to_ask({}, None, settings)]))
         parts = stack.enter_context(closing(Parts(ready)))
         if ready.database_url is None:
             migrate(parts.store.engine)

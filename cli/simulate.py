@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from pydantic import SecretStr
 
+from service.batch_settings import models_to_ask
 from service.errors import BadInput
 from service.settings import Settings
 
@@ -40,13 +41,27 @@ def simulator(
     program.main(words)
 
 
+def is_simulated(model: str | None) -> bool:
+    """Whether a model is the simulator's, whatever it is called behind that word."""
+    return model is not None and (model == MODEL or model.startswith(f"{MODEL}-"))
+
+
+def refuse_without_simulator(settings: Settings) -> None:
+    """A fleet's processes must reach the same simulator: none of them can start one for the others."""
+    if any(map(is_simulated, models_to_ask({}, None, settings))) and not settings.anthropic_base_url:
+        raise BadInput(
+            "the model simulated needs a simulator that every worker reaches; start one with `assay simulator` and set "
+            "ANTHROPIC_BASE_URL to its address, and ANTHROPIC_API_KEY to any word"
+        )
+
+
 @contextmanager
 def simulated(settings: Settings, models: Iterable[str | None], suite: Path | None = None) -> Iterator[Settings]:
-    """Settings that reach the models asked for: with the model `simulated` and no gateway named, one of our own.
+    """Settings that reach the models asked for: with a model `simulated` and no gateway named, one of our own.
 
     Its script is simulation.json beside the suite, if there is one.
     """
-    if MODEL not in set(models):
+    if not any(is_simulated(model) for model in models):
         yield settings
         return
     if settings.anthropic_base_url:

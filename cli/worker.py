@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from cli.simulate import refuse_without_simulator
 from service import log
 from service.errors import BadInput
 from service.settings import load_settings
@@ -31,6 +32,7 @@ def worker(
     names = list(roles(settings)) if role == "all" else [role_named(role, settings).name]
     if settings.is_embedded:
         raise BadInput("a worker of its own needs a broker; set ASSAY_BROKER_URL, or use `assay run` on one machine")
+    refuse_without_simulator(settings)
     parts = Parts(settings)
     require_newest(parts.store.engine)
     parts.broker.check()

@@ -60,6 +60,18 @@ def resolve_given(
     return resolved
 
 
+def asked_models(values: Mapping[str, Any]) -> list[str]:
+    """The models that a batch with these settings asks."""
+    judges = values["judge_models"] or [values["judge_model"]]
+    return [model for model in (values["executor_model"], *judges) if model]
+
+
+def models_to_ask(said: Mapping[str, Any], config: EvalConfig | None, installation: Settings) -> list[str]:
+    """The models that a batch would ask, whoever named them."""
+    names = ("executor_model", "judge_model", "judge_models")
+    return asked_models({name: _one(name, said, config, installation)["value"] for name in names})
+
+
 def is_given(settings: Mapping[str, Mapping[str, Any]]) -> bool:
     """Whether the runs of a batch with these settings were given."""
     return settings.get("runner", {}).get("value") == GIVEN

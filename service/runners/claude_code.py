@@ -86,6 +86,7 @@ class ClaudeCodeRunner:
             command = stage.command(program, gateway, self._limits)
             finished = self._sandbox.run(command)
         events.read(finished.stdout)
+        events.transcript.is_simulated = any(answer.simulated for answer in gateway.passed)
         seconds = time.monotonic() - started
         try:
             _refuse_failure(assignment, finished, gateway, events)

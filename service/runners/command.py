@@ -25,6 +25,7 @@ from service.errors import BadInput, StageFailed
 from service.models.clean_text import clean
 from service.runners import record
 from service.runners.port import Assignment, Execution, Usage
+from service.runners.transcript import SIMULATED
 from service.sandbox.port import WORKSPACE, Command, Finished, Mount, Sandbox
 
 RESULT_FILE = ".assay-result.json"
@@ -150,7 +151,8 @@ def _text(value: Any, most: int) -> str | None:
 def _transcript(assignment: Assignment, words: str, result: Mapping[str, Any]) -> str:
     told = _text(result.get("transcript"), _MAX_RESULT_BYTES)
     body = words if told is None else told
-    return str(clean(f"## Eval Prompt\n\n{assignment.prompt}\n\n## Execution\n\n{body.strip()}\n"))
+    model = f"## Model\n\n{SIMULATED}\n\n" if result.get("simulated") is True else ""
+    return str(clean(f"## Eval Prompt\n\n{assignment.prompt}\n\n{model}## Execution\n\n{body.strip()}\n"))
 
 
 def _refuse_failure(finished: Finished, words: str) -> None:

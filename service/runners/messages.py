@@ -130,6 +130,7 @@ class _Work:
 
     def _note(self, answer: Answer) -> None:
         self._answers.append(answer)
+        self.transcript.is_simulated = self.transcript.is_simulated or answer.simulated
         usage = {"input": answer.tokens.input, "output": answer.tokens.output}
         usage |= {"cache_read": answer.tokens.cache_read, "cache_write": answer.tokens.cache_write}
         self.transcript.turn(answer.content, stop_reason=answer.stop_reason, tokens=usage, model=answer.model)

@@ -7,6 +7,7 @@ from typing import Any
 from service.models.clean_text import clean
 
 MAX_RESULT_CHARS = 20_000  # of one tool result in the markdown; the JSON lines keep what the model saw
+SIMULATED = "Simulated: a script or chance answered, no model did."
 _FENCE = "```"
 
 
@@ -20,6 +21,7 @@ class Transcript:
     steps: list[str] = field(default_factory=list)
     issues: list[str] = field(default_factory=list)
     final: str = ""
+    is_simulated: bool = False
     _events: list[str] = field(default_factory=list)
     _turn: int = 0
 
@@ -55,6 +57,7 @@ class Transcript:
         parts = ["## Eval Prompt", self.prompt]
         parts += ["## Skill", f"Offered: {self.skill}" if self.skill else "None."]
         parts += ["## Input Files", "\n".join(f"- {name}" for name in self.inputs) or "None."]
+        parts += ["## Model", SIMULATED] if self.is_simulated else []
         parts += ["## Execution", *self.steps]
         parts += ["## Final Result", self.final or "The agent said nothing."]
         parts += ["## Issues", "\n".join(f"- {issue}" for issue in self.issues) or "None."]

@@ -98,6 +98,7 @@ def test_a_failed_command_keeps_what_it_told_of_its_work(
     metrics, timing, about = (json.loads(files[f"{name}.json"]) for name in ("metrics", "timing", "execution"))
     assert raised.value.outcome is outcome
     assert b"working" in files["transcript.md"]
+    assert b"\n\n## Model\n\nSimulated: " in files["transcript.md"]
     assert (metrics["tool_calls"], metrics["simulated"]) == ({"Read": 2}, True)
     assert (timing["total_tokens"], timing["simulated"]) == (10, True)
     assert (about["runner"], about["usage"]["input_tokens"], about["simulated"]) == ("command", 7, True)

@@ -42,6 +42,7 @@ def test_the_treatment_arm_discovers_reads_and_uses_the_skill(
     assert execution.sandbox_tier == "bwrap"
     assert execution.transcript.startswith("## Eval Prompt\n\nWrite release notes into NOTES.md")
     assert "Group changes under Added, Changed and Fixed" in execution.transcript
+    assert execution.transcript.count("\n\n## Model\n\nSimulated: ") == 1
     first = bodies(simulator)[0]
     assert "- release-notes: Use when writing release notes. (file: /skill/release-notes/SKILL.md)" in str(
         first["system"]

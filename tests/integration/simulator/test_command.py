@@ -5,14 +5,20 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import anthropic
 import pytest
+from support.fleet import write_skill
 
-from cli.simulate import simulated
+from cli.simulate import refuse_without_simulator, simulated
+from service.bootstrap import Parts
 from service.errors import BadInput
-from service.settings import load_settings
+from service.settings import Settings, load_settings
+from service.storage.schema import migrate
+from service.submitting import Submission
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +69,49 @@ def test_the_model_simulated_brings_its_simulator_and_the_suites_script(tmp_path
             )
 
     assert answer.content[0].to_dict()["text"] == "by script"
+
+
+@pytest.mark.parametrize("name", ["ASSAY_EXECUTOR_MODEL", "ASSAY_JUDGE_MODEL", "ASSAY_JUDGE_MODELS"])
+def test_a_worker_refuses_a_simulated_model_that_nothing_answers(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, '["a", "simulated-judge"]' if name.endswith("S") else "simulated")
+
+    with pytest.raises(BadInput, match="assay simulator"):
+        refuse_without_simulator(load_settings())
+
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
+    refuse_without_simulator(load_settings())
+
+
+def submit(data: Path, skill: Path, judge: str) -> None:
+    said = {"command": "true", "runs_per_eval": 1, "baseline_comparison": False, "judge_model": judge}
+    with closing(Parts(Settings(data=data, database_url=None, broker_url=None, sandbox="none"))) as parts:
+        migrate(parts.store.engine)
+        parts.desk.submit(Submission(skill, settings=said))
+
+
+@pytest.mark.parametrize("who", ["suite", "ASSAY_JUDGE_MODEL", "option", "batch"])
+def test_a_run_brings_the_simulator_whoever_named_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, who: str
+) -> None:
+    skill = write_skill(tmp_path / "skill", 1)
+    suite = skill / "evals" / "evals.json"
+    case = {"id": 1, "prompt": "do it", "expectations": ["It is done"]}
+    wanted: dict[str, Any] = {"skill_name": "tiny", "evals": [case]}
+    if who == "suite":
+        wanted["eval_config"] = {"judge_model": "simulated-judge"}
+    if who.startswith("ASSAY"):
+        monkeypatch.setenv(who, "simulated-judge")
+    suite.write_text(json.dumps(wanted))
+    words = ["--judge-model", "simulated-judge"] if who == "option" else []
+    words += ["--sandbox", "none", "--data", str(tmp_path / "data"), "--json"]
+    if who == "batch":
+        submit(tmp_path / "data", skill, "simulated-judge")
+        words.append("--resume")
+
+    argv = [sys.executable, "-m", "cli", "run", str(skill), "--runs", "1", "--no-baseline", "--command", "true", *words]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+
+    assert json.loads(done.stdout)["outcomes"] == {"scored": 1}, done.stderr[-2000:]
 
 
 def test_another_model_changes_nothing_and_a_named_gateway_is_kept() -> None:

@@ -63,3 +63,11 @@ def test_half_a_character_can_be_written_in_both_forms() -> None:
 
     assert "half \ufffd and whole \U0001f600" in markdown.encode().decode()
     assert [json.loads(line)["type"] for line in lines.decode().splitlines()] == ["prompt", "assistant", "tool"]
+
+
+def test_a_simulated_model_is_told_and_a_real_one_is_not() -> None:
+    real, simulated = Transcript("p"), Transcript("p", is_simulated=True)
+
+    assert "Simulated" not in real.markdown()
+    assert simulated.markdown().startswith("## Eval Prompt\n\np\n\n## Skill")
+    assert "\n\n## Model\n\nSimulated: " in simulated.markdown()
