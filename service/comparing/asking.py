@@ -14,8 +14,9 @@ from schemas.base import Word
 from schemas.states import Outcome
 from service.errors import StageFailed
 from service.judging.answers import Unusable
+from service.judging.native_tokens import native_tokens
 from service.judging.prompts import prompt
-from service.judging.request import CHARS_PER_TOKEN, NATIVE_TOKENS
+from service.judging.request import CHARS_PER_TOKEN
 from service.limits.hook import text_length
 from service.limits.port import Purpose
 from service.models.port import Answer, Call, Models
@@ -189,7 +190,7 @@ def repaired(question: Question[T], said: str, complaint: Unusable) -> Question[
 
 
 def estimated_tokens(params: Mapping[str, Any]) -> int:
-    """About how many tokens go in; an image or a PDF counts as a page or two."""
+    """About how many tokens go in."""
     blocks = [block for message in params["messages"] for block in message["content"] if isinstance(block, dict)]
-    natives = sum(1 for block in blocks if block.get("type") in ("image", "document"))
-    return int(text_length(params) / CHARS_PER_TOKEN) + natives * NATIVE_TOKENS
+    natives = sum(native_tokens(block) for block in blocks if block.get("type") in ("image", "document"))
+    return int(text_length(params) / CHARS_PER_TOKEN) + natives

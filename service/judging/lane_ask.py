@@ -48,7 +48,7 @@ class LaneAsk:
     def _lane_request(self, request: JudgeRequest) -> LaneRequest:
         if self.asker.run_id is None or self.asker.batch_id is None:
             raise BadInput("the half-price lane judges runs of a batch only")
-        size = request.estimated_input_tokens() * 4
+        size = request.body_bytes()
         return LaneRequest(request.id, self.asker.run_id, self.asker.batch_id, self.asker.team, request.slot, size)
 
 

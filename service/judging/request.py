@@ -11,13 +11,13 @@ from schemas.suite import Case, Dimension
 from service.judging.answers import answer_schema, shape_of
 from service.judging.evidence import Block, evidence_blocks, text_block, true_phrase
 from service.judging.material import JudgeMaterial
+from service.judging.native_tokens import native_tokens
 from service.judging.prompts import prompt
 from service.judging.questions import Questions, question_text, questions_of
 from service.judging.settings import JudgeSettings
 
 TOKENS_PER_QUESTION = 250
 CHARS_PER_TOKEN = 3.2  # on the safe side of what models count
-NATIVE_TOKENS = 2_000  # an image or a PDF page or two
 CACHE: JsonValue = {"type": "ephemeral"}
 
 
@@ -62,8 +62,12 @@ class JudgeRequest:
         """About how many tokens go in; for limiter and budget, corrected after the call."""
         blocks = [*self.system, *(block for message in self.messages for block in content_of(message))]
         chars = sum(len(str(block.get("text", ""))) for block in blocks)
-        natives = sum(1 for block in blocks if block["type"] != "text")
-        return int(chars / CHARS_PER_TOKEN) + natives * NATIVE_TOKENS + 300
+        natives = sum(native_tokens(block) for block in blocks if block["type"] != "text")
+        return int(chars / CHARS_PER_TOKEN) + natives + 300
+
+    def body_bytes(self) -> int:
+        """How large the body is on its way."""
+        return len(json.dumps(self.params(), ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
 def content_of(message: dict[str, JsonValue]) -> list[Block]:

@@ -2,18 +2,21 @@
 
 import base64
 import json
+import zlib
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_core import to_json
 
 from schemas.kinds import Dialect
 from schemas.suite import Case, Criterion, Dimension, Rubric, Statement
 from service.errors import BadInput
 from service.judging.inlining import shares, shortened
 from service.judging.material import JudgeMaterial, OutputFile, output_file
+from service.judging.native_tokens import page_count
 from service.judging.prompts import prompt
 from service.judging.request import JudgeRequest, Slot, build_request, content_of, judgement_key
 from service.judging.settings import JudgeSettings
@@ -113,6 +116,35 @@ def test_other_binaries_and_unread_files_are_named_with_size_and_type(statement_
 
     assert '"a.xlsx", 8 bytes, application/zip' in text
     assert '"video.mp4", 1,000,000,000 bytes, too large to be read' in text
+
+
+def test_a_pdf_counts_by_its_pages_and_an_image_as_a_large_one(statement_run: JudgeMaterial) -> None:
+    page = b"<< /Type /Page /Parent 2 0 R >>\n"
+    seen = b"%PDF-1.4\n<< /Type /Pages /Count 40 >>\n" + page * 40
+    packed = b"%PDF-1.5\n<< /Type /ObjStm /N 40 >>\nstream\r\n" + zlib.compress(page * 40) + b"\nendstream"
+    plain = built(statement_run).estimated_input_tokens()
+
+    def more(name: str, data: bytes) -> int:
+        return built(replace(statement_run, outputs=(output_file(name, data),))).estimated_input_tokens() - plain
+
+    assert more("chart.png", PNG) == pytest.approx(4_800, abs=200)
+    assert more("seen.pdf", seen) == pytest.approx(40 * 4_500, abs=200)
+    assert more("packed.pdf", packed) == pytest.approx(40 * 4_500, abs=200)
+    assert more("hidden.pdf", b"%PDF-1.7\n/Encrypt" + bytes(99_000)) == pytest.approx(10 * 4_500, abs=200)
+
+
+def test_a_file_that_would_have_us_search_for_ever_is_counted_all_the_same() -> None:
+    bomb = b"/ObjStm stream\n" + zlib.compress(bytes(50 * 2**20))
+
+    assert page_count(b"%PDF-1.5\n" + bomb * 40 + b"/ObjStm" * 10_000) == pytest.approx(212, abs=20)
+
+
+def test_the_body_is_as_large_as_what_is_sent(statement_run: JudgeMaterial) -> None:
+    picture = PNG + bytes(30_000)
+    request = built(replace(statement_run, outputs=(output_file("chart.png", picture),)))
+
+    assert request.body_bytes() > 40_000
+    assert request.body_bytes() == pytest.approx(len(to_json(request.params())), rel=0.05)
 
 
 def test_images_beyond_the_budget_are_only_named(statement_run: JudgeMaterial) -> None:
