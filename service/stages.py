@@ -16,6 +16,7 @@ from service.errors import StageFailed, Unavailable
 from service.jobs import Job, Jobs
 from service.judging.judgement import InLane
 from service.leases import Held, Leases
+from service.limits.budgets import ReservedAway
 from service.limits.port import RetryLater
 from service.models.port import SpendLimit
 from service.queue import Broker
@@ -126,7 +127,9 @@ class Stages:
         since = self._patiently(lambda: self._store.runs.busy_since(claim))
         waited = claim.claimed_at - since if since is not None else 0.0
         if waited >= self._settings.busy_timeout_seconds:
-            return settled(Outcome.INFRA_ERROR, f"given up after {waited:.0f} s: {busy}")
+            # The half-price lane holds its reservations for a day: money that does not come free is no broken model.
+            outcome = Outcome.OVER_BUDGET if isinstance(busy, ReservedAway) else Outcome.INFRA_ERROR
+            return settled(outcome, f"given up after {waited:.0f} s: {busy}")
         # The fence counts the tries: a model that names a short time again and again is asked more and more rarely.
         pause = max(busy.seconds, _growing(claim.fence))
         log.info("model busy", reason=str(busy), again_in=round(pause, 1), waited=round(waited, 1))

@@ -4,7 +4,8 @@ The ledger in the database is the truth about what was spent; an account counts 
 there yet (new, or Redis came back empty) starts with what the ledger says. A call reserves the most it may cost:
 
     spent + this call is more than the budget                  OverBudget: the run settles as over_budget
-    only together with what others have reserved it is more    RetryLater: most of them will cost less
+    only together with what others have reserved it is more    ReservedAway: most of them will cost less; a run
+                                                               that waits for it too long settles as over_budget
 
 A worker that dies between reserve and correct leaves a reservation behind. After a while it counts as spent: the
 call may have been billed. So a budget may end a little early; late only by the calls that were under way when Redis
@@ -73,6 +74,10 @@ class OverBudget(StageFailed):
         super().__init__(Outcome.OVER_BUDGET, message)
 
 
+class ReservedAway(RetryLater):
+    """What an account has left is reserved by calls under way; most of them will cost less."""
+
+
 @dataclass(frozen=True)
 class Reservation:
     """What one call has taken from its accounts until it is corrected."""
@@ -118,6 +123,6 @@ def over_budget(account: Account, spent: Spend, spend: Spend) -> OverBudget:
     return OverBudget(account.name, f"over budget: {account.name}: {reason}; raise the budget and retry")
 
 
-def reserved_away(account: Account) -> RetryLater:
+def reserved_away(account: Account) -> ReservedAway:
     """The error for an account whose rest is reserved by calls that will probably cost less."""
-    return RetryLater(AGAIN_SECONDS, f"the rest of budget {account.name} is reserved by calls under way; again soon")
+    return ReservedAway(AGAIN_SECONDS, f"the rest of budget {account.name} is reserved by calls under way; again soon")

@@ -13,6 +13,7 @@ from service.bootstrap import Parts
 from service.errors import Unavailable
 from service.jobs import Job
 from service.leases import Held
+from service.limits.budgets import Account, reserved_away
 from service.limits.port import RetryLater
 from service.settings import Settings
 from service.stages import End, settled
@@ -125,6 +126,17 @@ def test_a_model_busy_for_longer_than_the_bound_is_an_infra_error_that_says_how_
     assert re.fullmatch(
         r"given up after 216\d\d s: model m is busy \(rate_limit_error\); again in 600 s", row.error or ""
     )
+
+
+def test_a_budget_reserved_away_for_longer_than_the_bound_is_over_budget(house: House) -> None:
+    house.work(reserved_away(Account("batch:b")))
+    one_place_each(house)
+    house.later(6 * HOUR)
+
+    row = house.work(reserved_away(Account("batch:b")))
+
+    assert row.outcome is Outcome.OVER_BUDGET
+    assert "the rest of budget batch:b is reserved" in (row.error or "")
 
 
 def test_a_run_that_is_retried_waits_its_whole_time_again(house: House) -> None:
