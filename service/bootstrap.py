@@ -169,7 +169,7 @@ class Parts:
     def _open_shipping(self) -> Shipping:
         access = self._access
         spending = LaneSpending(
-            access.budgets, lambda one: access.accounts.of(one.team, one.batch_id), access.worst_cost
+            access.budgets, lambda one, moment: access.accounts.of(one.team, one.batch_id, moment), access.worst_cost
         )
         provider = Lane(access.client.connection, access.client.prices)
         ages = (self.settings.lane_age_seconds, self.settings.lane_poll_seconds)

@@ -92,9 +92,9 @@ class Accounts:
     def __call__(self, call: CallFacts) -> Sequence[Account]:
         return self.of(call.team, call.batch_id)
 
-    def of(self, team: str, batch_id: str | None) -> Sequence[Account]:
-        """The budgets of a team's batch."""
-        accounts = [self._month(team)]
+    def of(self, team: str, batch_id: str | None, moment: datetime | None = None) -> Sequence[Account]:
+        """The budgets of a team's batch, now or at another time."""
+        accounts = [self._month(team, moment or datetime.now(UTC))]
         if batch_id:
             limits = self._limits.get(batch_id, lambda: self._limits_of(batch_id))
             accounts.append(batch_account(batch_id, *limits))
@@ -108,9 +108,9 @@ class Accounts:
             return comparison.settings.get("max_cost_usd"), comparison.settings.get("max_tokens")
         return None, None
 
-    def _month(self, team: str) -> Account:
+    def _month(self, team: str, moment: datetime) -> Account:
         limits = (self._settings.team_month_max_cost_usd, self._settings.team_month_max_tokens)
-        return month_account(team, datetime.now(UTC), *limits)
+        return month_account(team, moment, *limits)
 
 
 class StoredLedger:

@@ -59,7 +59,7 @@ def main(database_url: str, model_url: str, where: str) -> None:
     client = ModelClient(ClientSettings("test-key", model_url))
     provider = (DyingLane if where == "after create" else Lane)(client.connection, client.prices)
     rows = (DyingRows if where == "while collecting" else LaneRows)(engine)
-    spending = LaneSpending(MemoryBudgets(), lambda _: (), lambda *_: 0.0)
+    spending = LaneSpending(MemoryBudgets(), lambda *_: (), lambda *_: 0.0)
     Shipping(rows, provider, load, judge_answer, spending, lambda _: None, LANE).step()
     client.close()
     engine.dispose()

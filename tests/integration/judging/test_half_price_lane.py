@@ -7,6 +7,7 @@ import sys
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from schemas.states import Outcome
 from service.errors import BadInput, NotFound, StageFailed, Unavailable
 from service.judging.ask import Asker, ask_with, judge_answer
 from service.judging.judge import judge
-from service.judging.judgement import InLane, JudgeFailed, SlotJudgement
+from service.judging.judgement import InLane, JudgeAnswer, JudgeFailed, SlotJudgement
 from service.judging.kept import KeptJudgements
 from service.judging.lane import LaneRequest, LaneSettings
 from service.judging.lane_ask import LaneAsk, uses_lane
@@ -29,7 +30,7 @@ from service.judging.lane_store import LaneRows
 from service.judging.request import JudgeRequest, Slot, build_request
 from service.judging.settings import JudgeSettings
 from service.judging.shipping import Shipping
-from service.limits.budgets import Account, OverBudget
+from service.limits.budgets import Account, OverBudget, Reservation, Spend, month_account
 from service.limits.memory_budgets import MemoryBudgets
 from service.models import ClientSettings, ModelClient, Tokens
 from service.models.lane import Lane, LaneResult, LaneState
@@ -93,7 +94,7 @@ class House:
         return load(replace(request, run_id=self.numbers.get(request.run_id, request.run_id)))
 
     def step(self) -> None:
-        spending = LaneSpending(self.budgets, lambda _: [self.account], lambda *a: self.worst_cost(*a))
+        spending = LaneSpending(self.budgets, lambda *_: [self.account], lambda *a: self.worst_cost(*a))
         parts = (self.rows, self.provider, self.load, judge_answer, spending, self.woken.extend)
         Shipping(*parts, self.settings).step()
 
@@ -528,6 +529,23 @@ def test_the_lane_keeps_the_budget(engine: Engine, client: ModelClient, model: s
     house.step()
     with pytest.raises(OverBudget):
         house.judge(3)
+
+
+def test_what_was_reserved_last_month_is_corrected_in_last_month() -> None:
+    moments = [datetime(2026, 11, 30, 23, tzinfo=UTC), datetime(2026, 12, 1, 5, tzinfo=UTC)]
+    budgets = MemoryBudgets()
+    november, december = (month_account("t", moment, 10.0, None) for moment in moments)
+    spending = LaneSpending(
+        budgets, lambda _, moment: [month_account("t", moment, 10.0, None)], lambda *_: 16.0, lambda: moments[0]
+    )
+    request = LaneRequest("j", 1, "b", "t", Slot("simulated"), 0)
+    spending.reserve(request, load(request))
+    moments.pop(0)
+
+    spending.correct(request, JudgeAnswer("", cost_usd=2.0))
+
+    assert (budgets.spent(november).cost_usd, budgets.spent(december).cost_usd) == (2.0, 0.0)
+    budgets.reserve(Reservation((november,)), Spend(8.0))  # nothing is held any more
 
 
 def test_a_run_that_was_over_budget_is_asked_again_when_it_is_retried(
