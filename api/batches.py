@@ -282,8 +282,9 @@ def resume(parts: PartsHere, caller: Submitter, batch_id: BatchId) -> BatchDocum
 @router.post("/{batch_id}/retry")
 def retry(parts: PartsHere, caller: Submitter, batch_id: BatchId, body: RetryBody | None = None) -> Retried:
     """Continue runs that ended without a score at the stage that failed."""
-    outcomes = tuple(body.outcomes) if body and body.outcomes else RETRYABLE
-    return Retried(runs=parts.desk.retry(batch_id, caller.team, outcomes))
+    body = body or RetryBody()
+    outcomes = tuple(body.outcomes) if body.outcomes else RETRYABLE
+    return Retried(runs=parts.desk.retry(batch_id, caller.team, outcomes, body.max_cost_usd, body.max_tokens))
 
 
 @router.get(

@@ -343,11 +343,13 @@ class BatchPage(BaseModel):
 
 
 class RetryBody(Heard):
-    """Which runs are to go on."""
+    """Which runs are to go on, and with which budget."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"outcomes": ["infra_error"]}]})
 
     outcomes: list[Outcome] | None = Field(None, min_length=1, description="Else all that ended without a score.")
+    max_cost_usd: float | None = Field(None, gt=0, description="What the batch may cost from now on; else as before.")
+    max_tokens: int | None = Field(None, gt=0, description="What the batch may use from now on; else as before.")
 
 
 class Retried(BaseModel):

@@ -109,12 +109,15 @@ def resume(batch: BatchId, server: Server = None, data: Data = None) -> None:
 def retry(
     batch: BatchId,
     outcome: Annotated[list[Outcome] | None, typer.Option(help="Only runs that ended so; may be repeated.")] = None,
+    max_cost_usd: Annotated[float | None, typer.Option(min=0.01, help="What the batch may cost from now on.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="What the batch may use from now on.")] = None,
     server: Server = None,
     data: Data = None,
 ) -> None:
     """Continue runs that ended without a score at the stage that failed."""
     with open_desk(server, data) as desk:
-        count = desk.retry(batch, [one.value for one in outcome] if outcome else None)
+        outcomes = [one.value for one in outcome] if outcome else None
+        count = desk.retry(batch, outcomes, max_cost_usd, max_tokens)
     print(f"{count} runs go on")
 
 

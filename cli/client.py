@@ -136,9 +136,16 @@ class Client(Desk):
         """Let a paused batch go on."""
         return self._json("POST", f"/v1/batches/{batch_id}/resume")
 
-    def retry(self, batch_id: str, outcomes: Sequence[str] | None = None) -> int:
+    def retry(
+        self,
+        batch_id: str,
+        outcomes: Sequence[str] | None = None,
+        max_cost_usd: float | None = None,
+        max_tokens: int | None = None,
+    ) -> int:
         """Continue runs that ended without a score; gives their number."""
-        body = {"outcomes": list(outcomes)} if outcomes else {}
+        said = {"outcomes": list(outcomes or ()), "max_cost_usd": max_cost_usd, "max_tokens": max_tokens}
+        body = {name: value for name, value in said.items() if value}
         return int(self._json("POST", f"/v1/batches/{batch_id}/retry", json=body)["runs"])
 
     def regrade(self, batch_id: str, evals: Path | None = None, settings: Mapping[str, Any] | None = None) -> Json:

@@ -62,7 +62,13 @@ class Desk(Protocol):
     def resume(self, batch_id: str) -> Json:
         """Let a paused batch go on."""
 
-    def retry(self, batch_id: str, outcomes: Sequence[str] | None = None) -> int:
+    def retry(
+        self,
+        batch_id: str,
+        outcomes: Sequence[str] | None = None,
+        max_cost_usd: float | None = None,
+        max_tokens: int | None = None,
+    ) -> int:
         """Continue runs that ended without a score; gives their number."""
 
     def regrade(self, batch_id: str, evals: Path | None = None, settings: Mapping[str, Any] | None = None) -> Json:

@@ -104,10 +104,16 @@ class Local(Desk):
         self._parts.desk.resume(batch_id, self._team)
         return self.batch(batch_id)
 
-    def retry(self, batch_id: str, outcomes: Sequence[str] | None = None) -> int:
+    def retry(
+        self,
+        batch_id: str,
+        outcomes: Sequence[str] | None = None,
+        max_cost_usd: float | None = None,
+        max_tokens: int | None = None,
+    ) -> int:
         """Continue runs that ended without a score."""
         known = [Outcome(name) for name in outcomes] if outcomes else RETRYABLE
-        return self._parts.desk.retry(batch_id, self._team, known)
+        return self._parts.desk.retry(batch_id, self._team, known, max_cost_usd, max_tokens)
 
     def regrade(self, batch_id: str, evals: Path | None = None, settings: Mapping[str, Any] | None = None) -> Json:
         """Grade the artifacts of a batch anew; the new batch runs when workers do."""

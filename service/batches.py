@@ -102,17 +102,26 @@ class BatchDesk:
         self._broker.refill()
         log.info("batch resumed", batch=batch_id)
 
-    def retry(self, batch_id: str, team: str, outcomes: Sequence[Outcome] = RETRYABLE) -> int:
-        """Continue failed runs at the stage that failed; gives their number."""
+    def retry(
+        self,
+        batch_id: str,
+        team: str,
+        outcomes: Sequence[Outcome] = RETRYABLE,
+        max_cost_usd: float | None = None,
+        max_tokens: int | None = None,
+    ) -> int:
+        """Continue failed runs at the stage that failed, with another budget if one is said; gives their number."""
         batch = self._mine(batch_id, team)
+        said = {"max_cost_usd": max_cost_usd, "max_tokens": max_tokens}
+        budget = {name: value for name, value in said.items() if value is not None}
         if batch.state is BatchState.AGGREGATING:
             raise Conflict(f"batch {batch_id} is being aggregated; retry when it is finished")
         if Outcome.JUDGE_ERROR in outcomes:
             self._forget_answers(batch_id)
         with database_errors():
-            count = self._store.batches.retry(batch_id, outcomes, executes=not is_given(batch.settings))
+            count = self._store.batches.retry(batch_id, outcomes, not is_given(batch.settings), budget)
         self._broker.refill()
-        log.info("runs retried", batch=batch_id, count=count)
+        log.info("runs retried", batch=batch_id, count=count, **budget)
         return count
 
     def start_given(self, accepted: Accepted) -> Accepted:

@@ -1,6 +1,7 @@
 """The model client of a process with everything around it: limiter, budgets and ledger."""
 
 import functools
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +20,8 @@ from service.models import ClientSettings, ModelCall, ModelClient, Tokens
 from service.models.prices import Prices, known_prices
 from service.settings import Settings
 from service.storage.store import Store
+
+FRESH_SECONDS = 5.0  # how old a batch's budget may be when it is looked at
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,9 @@ class Accounts:
         """The budgets of a team's batch, now or at another time."""
         accounts = [self._month(team, moment or datetime.now(UTC))]
         if batch_id:
-            limits = self._limits.get(batch_id, lambda: self._limits_of(batch_id))
+            # A retry may raise a batch's budget: it is looked up again every few seconds.
+            period = int(time.monotonic() // FRESH_SECONDS)
+            limits = self._limits.get((batch_id, period), lambda: self._limits_of(batch_id))
             accounts.append(batch_account(batch_id, *limits))
         return [one for one in accounts if one.max_cost_usd is not None or one.max_tokens is not None]
 

@@ -1,6 +1,6 @@
 """Batches in the database: one transaction to accept one, conditional updates for every change of state."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -121,10 +121,17 @@ class Batches:
             connection.execute(ended)
         return True
 
-    def retry(self, batch_id: str, outcomes: Sequence[Outcome] = RETRYABLE, executes: bool = True) -> int:
+    def retry(
+        self,
+        batch_id: str,
+        outcomes: Sequence[Outcome] = RETRYABLE,
+        executes: bool = True,
+        budget: Mapping[str, float] | None = None,
+    ) -> int:
         """Send settled runs back to the stage that failed; gives their number.
 
         `executes` is False for a batch whose runs were given: those that failed at execute stay as they are.
+        `budget` replaces the batch's own: max_cost_usd, max_tokens.
         """
         again = (
             update(runs)
@@ -136,6 +143,8 @@ class Batches:
         ended = (BatchState.FINISHED, BatchState.CANCELLED)
         reopen = update(batches).where(batches.c.id == batch_id, batches.c.state.in_(ended))
         with self._engine.begin() as connection:
+            if budget:
+                _set_budget(connection, batch_id, budget)
             count = connection.execute(again).rowcount
             if count:
                 fresh = {"cancelled_at": None, "finished_at": None, "error": None, "attempts": 0}
@@ -200,6 +209,14 @@ class Batches:
         statement = update(batches).where(batches.c.id == batch_id, batches.c.state.in_(before))
         with self._alone.begin() as connection:
             return connection.execute(statement.values(state=after)).rowcount == 1
+
+
+def _set_budget(connection: Connection, batch_id: str, budget: Mapping[str, float]) -> None:
+    mine = batches.c.id == batch_id
+    before = connection.execute(select(batches.c.settings).where(mine).with_for_update()).scalar_one()
+    # Said by whoever may submit: a regrade takes it over like the rest of what was submitted.
+    said = {name: {"value": value, "source": "submit"} for name, value in budget.items()}
+    connection.execute(update(batches).where(mine).values(settings={**before, **said}))
 
 
 def insert_batch(connection: Connection, row: dict[str, Any], planned: Iterable[NewRun]) -> None:

@@ -154,7 +154,11 @@ def test_runs_without_a_score_go_on_when_asked(served: Served, client: httpx2.Cl
     served.parts.stages.aggregate(batch, served.parts.aggregate)
 
     assert client.post(f"/v1/batches/{batch}/retry", json={"outcomes": ["timeout"]}).json() == {"runs": 0}
-    assert client.post(f"/v1/batches/{batch}/retry").json() == {"runs": 2}
+    richer = {"max_cost_usd": 7.5, "max_tokens": 1_000}
+    assert client.post(f"/v1/batches/{batch}/retry", json=richer).json() == {"runs": 2}
+    settings = client.get(f"/v1/batches/{batch}").json()["settings"]
+    assert {name: settings[name]["value"] for name in richer} == richer
+    assert client.post(f"/v1/batches/{batch}/retry", json={"max_cost_usd": 0}).status_code == 422
     assert client.get(f"/v1/batches/{batch}").json()["state"] == "running"
 
 
