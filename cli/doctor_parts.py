@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from service.errors import AssayError
-from service.settings import Settings
+from service.errors import AssayError, BadInput
+from service.settings import Settings, require_shared_limits
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -118,6 +118,11 @@ def probe_limits(settings: Settings) -> Iterator[Line]:
     """Whether the whole fleet shares one limiter and its budgets."""
     if settings.limits is None:
         alone = "each process limits model calls and keeps budgets by itself"
+        try:
+            require_shared_limits(settings)
+        except BadInput as scattered:
+            yield Line(Health.BROKEN, "limits", str(scattered))
+            return
         if settings.broker_url:
             yield Line(Health.NOTE, "limits", f"{alone}; set ASSAY_LIMITS_URL to a Redis for the whole fleet")
         else:

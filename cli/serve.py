@@ -11,7 +11,7 @@ import typer
 from service import log
 from service.batch_settings import models_to_ask
 from service.errors import BadInput
-from service.settings import load_settings
+from service.settings import load_settings, require_shared_limits
 
 EXAMPLES = """
 Examples:
@@ -36,6 +36,7 @@ def serve(
     from service.storage.schema import migrate, require_newest
 
     settings = load_settings(data=data)
+    require_shared_limits(settings)
     log.configure(settings.log_level, settings.log_format)
     with ExitStack() as stack:
         ready = stack.enter_context(simulated(settings, [model, *models_to_ask({}, None, settings)]))

@@ -7,7 +7,7 @@ import typer
 from cli.simulate import refuse_without_simulator
 from service import log
 from service.errors import BadInput
-from service.settings import load_settings
+from service.settings import load_settings, require_shared_limits
 
 
 def worker(
@@ -33,6 +33,7 @@ def worker(
     if settings.is_embedded:
         raise BadInput("a worker of its own needs a broker; set ASSAY_BROKER_URL, or use `assay run` on one machine")
     refuse_without_simulator(settings)
+    require_shared_limits(settings)
     parts = Parts(settings)
     require_newest(parts.store.engine)
     parts.broker.check()

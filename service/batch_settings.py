@@ -40,11 +40,19 @@ def resolve(given: Mapping[str, Any], config: EvalConfig | None, installation: S
         raise BadInput(f"unknown setting {unknown[0]!r}; a batch knows {', '.join(NAMES)}")
     resolved = {name: _one(name, given, config, installation) for name in NAMES}
     _check(resolved, installation)
+    _refuse_scattered_budget(resolved, installation)
     resolved["command"]["value"] = _words(resolved["command"]["value"])
     if resolved["runner"]["value"] is None:
         resolved["runner"]["value"] = "command" if resolved["command"]["value"] else "messages"
     _refuse_impossible({name: entry["value"] for name, entry in resolved.items()})
     return resolved
+
+
+def _refuse_scattered_budget(resolved: Mapping[str, Mapping[str, Any]], installation: Settings) -> None:
+    for name in ("max_cost_usd", "max_tokens"):
+        if resolved[name]["value"] and installation.scatters_limits:
+            words = "every worker process would spend it anew; set ASSAY_LIMITS_URL to a Redis for the whole fleet"
+            raise BadInput(f"{name} cannot be kept here: {words}")
 
 
 def resolve_given(

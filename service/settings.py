@@ -177,6 +177,11 @@ class Settings(BaseSettings):
         return self.limits_url or shared
 
     @property
+    def scatters_limits(self) -> bool:
+        """Whether every process of a fleet would keep limits and budgets of its own."""
+        return not self.is_embedded and self.limits is None
+
+    @property
     def artifact_root(self) -> Path:
         """Where the filesystem store keeps artifacts."""
         return self.artifact_folder or self.data / "artifacts"
@@ -202,6 +207,17 @@ def load_settings(**said: object) -> Settings:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
         raise BadInput(f"ASSAY_{name.upper()} is {first['input']!r}: {first['msg'].lower()}") from error
+
+
+def require_shared_limits(settings: Settings) -> None:
+    """Refuse a fleet whose every process would allow itself the rates and budgets that were meant for all together."""
+    names = ("rates", "max_cost_usd", "max_tokens", "team_month_max_cost_usd", "team_month_max_tokens")
+    wanted = [f"ASSAY_{name.upper()}" for name in names if getattr(settings, name)]
+    if settings.scatters_limits and wanted:
+        raise BadInput(
+            f"{' and '.join(wanted)} would hold for each process alone, because this broker is no Redis; "
+            "set ASSAY_LIMITS_URL to a Redis for the whole fleet"
+        )
 
 
 def embedded_settings(**said: object) -> Settings:

@@ -95,6 +95,22 @@ def test_a_fleets_limits_are_asked_for_and_their_absence_is_noted(
     assert away["limits"][0] == "broken" and code == 1 and "s3cret" not in text
 
 
+@pytest.mark.parametrize("command", [["worker", "judge"], ["serve"]])
+def test_a_fleet_whose_processes_would_each_keep_the_whole_budget_does_not_start(
+    command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASSAY_BROKER_URL", "amqp://127.0.0.1:1//")
+    monkeypatch.setenv("ASSAY_DATABASE_URL", "postgresql+psycopg://127.0.0.1:1/none")
+    monkeypatch.setenv("ASSAY_TEAM_MONTH_MAX_COST_USD", "100")
+
+    done = CliRunner().invoke(app, command)
+    found, _, _ = examined()
+
+    assert isinstance(done.exception, BadInput)
+    assert "ASSAY_TEAM_MONTH_MAX_COST_USD" in str(done.exception) and "ASSAY_LIMITS_URL" in str(done.exception)
+    assert found["limits"][0] == "broken"
+
+
 def test_limits_that_are_no_redis_are_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_LIMITS_URL", "amqp://somewhere")
 

@@ -103,3 +103,14 @@ def test_any_other_command_from_afar_is_refused(command: str) -> None:
     for allowed in (ALLOWED, []):
         with pytest.raises(BadInput, match="not allowed here; ask the operator to add it to ASSAY_COMMANDS"):
             refuse_command({"command": command}, allowed)
+
+
+def test_a_budget_is_refused_where_every_process_would_spend_it_anew() -> None:
+    alone = Settings(broker_url="amqp://here//")
+    shared = Settings(broker_url="amqp://here//", limits_url="redis://here")
+
+    with pytest.raises(BadInput, match="ASSAY_LIMITS_URL"):
+        resolve({"command": "x", "max_cost_usd": 5.0}, None, alone)
+    assert resolve({"command": "x"}, None, alone)["max_cost_usd"]["value"] is None
+    assert resolve({"command": "x", "max_cost_usd": 5.0}, None, shared)["max_cost_usd"]["value"] == 5.0
+    assert resolve({"command": "x", "max_cost_usd": 5.0}, None, Settings())["max_cost_usd"]["value"] == 5.0
