@@ -223,6 +223,7 @@ def _record(run: RunRow, case: CaseFacts, files: RunFiles) -> RunRecord:
         structural=files.document("structural.json", Structural),
         grading=files.document("grading.json", Grading),
         rejudged=tuple(filter(None, [files.document("grading-again.json", Grading)])),
+        rejudge_failed=bool(facts.get("rejudge_failed")),
         metrics=files.document("metrics.json", Metrics),
         timing=files.document("timing.json", Timing),
         tokens=_tokens(facts),

@@ -139,6 +139,7 @@ def _end(job: Job, judgement: Judgement) -> End:
         "judge_seconds": round(judgement.seconds, 3),
         "judge_tokens": judgement.tokens.total,
         "judge_cost_usd": judgement.cost_usd,
+        "rejudge_failed": judgement.rejudge_failed,
         "simulated": bool(job.claim.facts.get("simulated")) or was_simulated,
     }
     return settled(Outcome.SCORED, files=files, facts=facts)

@@ -5,6 +5,7 @@ from pydantic import JsonValue
 from service.aggregation.figures import rounded, significant
 from service.aggregation.items import Item
 from service.aggregation.moments import Moments
+from service.aggregation.noise import noise_document
 from service.aggregation.paired import Difference, MeanInterval, Ratio
 from service.aggregation.rates import wilson
 from service.aggregation.records import BatchPlan
@@ -39,6 +40,7 @@ def statistics_document(found: Statistics, tallies: Tallies, plan: BatchPlan) ->
         "ratios": {name: _ratio(factor) for name, factor in found.ratios.items()},
         "pass_k": {name: [_pass_k(entry) for entry in entries] for name, entries in found.pass_k.items()},
         "cases": [_effect(effect) for effect in found.effects],
+        "judge_noise": noise_document(tallies.noise),
     }
 
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from schemas.base import CaseId
+from schemas.grading import Grading
 from service.aggregation.moments import Moments
 from service.aggregation.permutation import Counts, benjamini_hochberg, passes_differ, scores_differ
 from service.aggregation.records import CaseFacts, RunRecord
-from service.aggregation.scores import TOP_SCORE, Decision, Kind
+from service.aggregation.scores import TOP_SCORE, Decision, Kind, is_passed
 
 MOST_ITEMS = 500  # per case; a judge that rewords its expectations every time would otherwise fill the memory
 FEW_RUNS = 4  # fewer runs agree by chance
@@ -77,14 +78,21 @@ def note_decisions(items: dict[tuple[str, str], ItemTally], configuration: str, 
 
 def note_rejudged(items: Mapping[tuple[str, str], ItemTally], record: RunRecord) -> None:
     """Compare further judgements of the same outputs with the one that counts."""
-    first = {e.text: e.passed for e in (record.grading.expectations if record.grading else None) or ()}
+    first = dict(_judged(record.grading)) if record.grading else {}
     for grading in record.rejudged:
-        for again in grading.expectations or ():
-            item = items.get((Kind.STATEMENT, again.text if again.id is None else f"{again.id}: {again.text}"))
-            before = first.get(again.text)
-            if item is not None and before is not None and again.passed is not None:
+        for key, passed in _judged(grading):
+            item, before = items.get(key), first.get(key)
+            if item is not None and before is not None and passed is not None:
                 item.rejudged += 1
-                item.flips += before != again.passed
+                item.flips += before != passed
+
+
+def _judged(grading: Grading) -> Iterator[tuple[tuple[str, str], bool | None]]:
+    """Statements and criteria of a grading, by the keys of their items."""
+    for one in grading.expectations or ():
+        yield (Kind.STATEMENT, one.text if one.id is None else f"{one.id}: {one.text}"), one.passed
+    for result in grading.results or ():
+        yield (Kind.CRITERION, result.criterion), is_passed(result)
 
 
 @dataclass(frozen=True, slots=True)

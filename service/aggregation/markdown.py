@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from service.aggregation.benchmark import Aggregates
-from service.aggregation.figures import count, signed
+from service.aggregation.figures import count, percent, signed
 from service.aggregation.gates import GateReport
 from service.aggregation.items import Item
+from service.aggregation.noise import NoiseTally
 from service.aggregation.statistics import CaseEffect, MetricStatistics
 from service.aggregation.tallies import COSTS, SCORES, Tally
 from service.aggregation.words import METRIC_WORDS, figure, interval_words, span
@@ -35,6 +36,7 @@ def benchmark_markdown(found: Aggregates) -> str:
     lines = [f"# Benchmark of {cell(found.plan.skill_name)}", "", f"**{cell(found.verdict_sentence)}**", ""]
     lines += [_coverage_line(found), "", *_arms(found), *_cases(found.statistics.effects, "## Cases")]
     lines += [*_dimensions(found), *_costs(found), *_items(found.items)]
+    lines += _noise(found.tallies.noise)
     if found.notes or found.extra_notes:
         lines += ["## Notes", "", *(f"- {cell(note)}" for note in [*found.notes, *found.extra_notes]), ""]
     lines += _provenance(found)
@@ -153,6 +155,21 @@ def _items(items: Sequence[Item]) -> Iterator[str]:
 
 def _rates(item: Item) -> str:
     return ", ".join(f"{cell(name)} {rate:.2f} ({item.runs[name]})" for name, rate in item.rates.items())
+
+
+def _noise(noise: NoiseTally) -> Iterator[str]:
+    if not noise.runs and not noise.failed:
+        return
+    yield from ("## The judge, asked twice", "")
+    failed = f" {count(noise.failed, 'more run')} gave no usable second answer." if noise.failed else ""
+    rate = "nothing" if noise.flip_rate is None else f"{noise.flips} of {noise.decisions} ({percent(noise.flip_rate)})"
+    yield from (f"{count(noise.runs, 'run')} judged twice; decided differently: {rate}.{failed}", "")
+    rows = [
+        [cell(name), str(a.pairs), percent(a.exact), percent(a.close), f"{a.mean_difference:.2f}"]
+        for name, a in list(noise.scores.items())[:MOST_ITEMS]
+    ]
+    if rows:
+        yield from _table(["score", "pairs", "equal", "at most 1 apart", "mean difference"], rows)
 
 
 def _provenance(found: Aggregates) -> Iterator[str]:

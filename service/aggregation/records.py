@@ -55,6 +55,7 @@ class RunRecord:
     structural: Structural | None = None
     grading: Grading | None = None
     rejudged: tuple[Grading, ...] = ()  # further judgements of the same outputs, to measure the judge
+    rejudge_failed: bool = False  # it was to be judged again, and that gave no usable answer
     metrics: Metrics | None = None
     timing: Timing | None = None
     tokens: Tokens | None = None

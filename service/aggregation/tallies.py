@@ -7,6 +7,7 @@ from schemas.base import CaseId
 from schemas.states import Outcome
 from service.aggregation.items import ItemTally, note_decisions, note_rejudged
 from service.aggregation.moments import Moments
+from service.aggregation.noise import NoiseTally
 from service.aggregation.records import COUNTED, CaseFacts, RunRecord
 from service.aggregation.scores import RunScores, criteria_summary, time_seconds, total_tokens
 
@@ -109,11 +110,13 @@ class Tallies:
         self.configurations: dict[str, Tally] = {}
         self.simulated = 0
         self.spent_usd: float | None = None
+        self.noise = NoiseTally()
 
     def add(self, record: RunRecord, scores: RunScores | None) -> None:
         """Take one run in."""
         self.cases.setdefault(record.case.id, CaseTally(record.case)).add(record, scores)
         self.configurations.setdefault(record.configuration, Tally()).add(record, scores)
         self.simulated += record.simulated
+        self.noise.add(record)
         if record.cost_usd is not None:
             self.spent_usd = (self.spent_usd or 0.0) + record.cost_usd

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from schemas.grading import Grading
-from service.errors import StageFailed
+from service.errors import StageFailed, Unavailable
 from service.judging.judgement import Ask, InLane, Judgement, JudgementStore, SlotJudgement
 from service.judging.material import JudgeMaterial
 from service.judging.noise import is_sampled
@@ -78,7 +78,10 @@ def _rejudge(
         return (), None
     try:
         again = panel_judgements(material, settings, ask, store, repeat=1)
-    except StageFailed as failure:
+    except InLane:
+        raise
+    except (StageFailed, Unavailable) as failure:
+        # The run has its judgement: a model that has no time for another one must not take it away again.
         return (), str(failure)
     return (panel_grading(material, settings, again),), None
 

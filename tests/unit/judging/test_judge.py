@@ -12,11 +12,13 @@ from schemas.dialects import read, write
 from schemas.grading import Grading
 from schemas.kinds import Dialect
 from schemas.states import Outcome
+from service.errors import Unavailable
 from service.judging.judge import judge
-from service.judging.judgement import JudgeFailed, SlotJudgement
+from service.judging.judgement import InLane, JudgeFailed, SlotJudgement
 from service.judging.material import JudgeMaterial, output_file
 from service.judging.request import JudgeRequest
 from service.judging.settings import JudgeSettings
+from service.limits.port import RetryLater
 
 SCHEMAS = Path(__file__).parents[3] / "schemas" / "json" / "cases"
 ONE = JudgeSettings(models=("judge-a",), rejudge_share=0.0)
@@ -370,3 +372,26 @@ def test_a_repeated_judgement_that_fails_leaves_the_first_one_standing(statement
     assert judgement.rejudged == ()
     assert "judge_error" in str(judgement.rejudge_failed)
     assert judgement.grading.summary is not None
+
+
+@pytest.mark.parametrize("away", [Unavailable("the model is away"), RetryLater(5.0, "the model is busy")])
+def test_a_repeat_that_finds_no_model_leaves_the_first_judgement_standing(
+    statement_run: JudgeMaterial, away: Unavailable
+) -> None:
+    def unavailable(_: JudgeRequest) -> dict[str, Any]:
+        raise away
+
+    asked = ScriptedJudge(answer_to, unavailable)
+
+    judgement = judge(statement_run, JudgeSettings(models=("a",), rejudge_share=1.0), asked)
+
+    assert (judgement.rejudged, judgement.rejudge_failed) == ((), str(away))
+    assert judgement.grading.summary is not None
+
+
+def test_a_repeat_that_is_in_the_lane_is_waited_for(statement_run: JudgeMaterial) -> None:
+    def travelling(_: JudgeRequest) -> dict[str, Any]:
+        raise InLane(60.0, "in the lane")
+
+    with pytest.raises(InLane):
+        judge(statement_run, JudgeSettings(models=("a",), rejudge_share=1.0), ScriptedJudge(answer_to, travelling))

@@ -1,37 +1,8 @@
-"""How steady the judge is."""
+"""Which judgements are made twice."""
 
 import pytest
 
-from schemas.grading import DimensionScore, GradedExpectation, Grading
-from schemas.structural import CheckedExpectation, Structural
-from service.judging.noise import JudgedTwice, is_sampled, measure_noise
-
-
-def graded(*passed: bool, score: int = 3) -> Grading:
-    statements = tuple(GradedExpectation(text=f"s{n}", passed=value) for n, value in enumerate(passed))
-    return Grading(expectations=statements, rubric_scores=(DimensionScore(name="d", score=score),))
-
-
-def test_flips_are_counted_over_what_the_judge_decided_twice() -> None:
-    by_code = CheckedExpectation(text="s0", type="file_exists", passed=True, evidence="")
-    pair = JudgedTwice(graded(True, True, False), graded(True, False, False), Structural(expectations=(by_code,)))
-
-    noise = measure_noise([pair])
-
-    assert (noise.statements, noise.flips, noise.flip_rate) == (2, 1, 0.5)
-
-
-def test_agreement_of_scores_is_told_by_dimension() -> None:
-    pairs = [JudgedTwice(graded(score=a), graded(score=b)) for a, b in [(3, 3), (3, 4), (1, 5), (2, 2)]]
-
-    agreement = measure_noise(pairs).scores["d"]
-
-    assert (agreement.pairs, agreement.exact, agreement.close) == (4, 0.5, 0.75)
-    assert agreement.mean_difference == pytest.approx(1.25)
-
-
-def test_without_repeats_there_is_no_rate() -> None:
-    assert measure_noise([]).flip_rate is None
+from service.judging.noise import is_sampled
 
 
 def test_the_sample_has_its_share_and_a_larger_one_contains_it() -> None:
