@@ -231,6 +231,7 @@ def _record(run: RunRow, case: CaseFacts, files: RunFiles) -> RunRecord:
         skill_used=facts.get("skill_used"),
         simulated=bool(facts.get("simulated")),
         reason=run.error,
+        judge_failed=facts.get("judge_failed"),
         paths={"run": str(run.id)},
     )
 

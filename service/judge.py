@@ -16,7 +16,7 @@ from service.documents import stamp, to_json
 from service.jobs import Job, Jobs
 from service.judging.ask import Asker, ask_with
 from service.judging.judge import judge
-from service.judging.judgement import Ask, Judgement, JudgementStore
+from service.judging.judgement import Ask, JudgeFailed, Judgement, JudgementStore
 from service.judging.lane import LaneRequest, LaneSettings, LaneStore
 from service.judging.lane_ask import LaneAsk, uses_lane
 from service.judging.material import JudgeMaterial, OutputFile, before_judging
@@ -64,7 +64,10 @@ class Judge:
         in_lane = uses_lane(job.batch.setting("judging"), job.run_count, LaneSettings())
         ask: Ask = LaneAsk(self._lane, realtime, asker) if in_lane else realtime
         material, started = self._material(job), time.time()
-        judgement = judge(material, self._judge_settings(job), ask, self._judgements)
+        try:
+            judgement = judge(material, self._judge_settings(job), ask, self._judgements)
+        except JudgeFailed as failure:
+            return settled(failure.outcome, str(failure), facts={"judge_failed": failure.reason})
         end = _end(job, judgement)
         return replace(end, files=end.files | _timing_file(material.timing, judgement.seconds, started))
 
@@ -139,6 +142,7 @@ def _end(job: Job, judgement: Judgement) -> End:
         "judge_seconds": round(judgement.seconds, 3),
         "judge_tokens": judgement.tokens.total,
         "judge_cost_usd": judgement.cost_usd,
+        "judge_failed": None,  # an earlier attempt may have said why
         "rejudge_failed": judgement.rejudge_failed,
         "simulated": bool(job.claim.facts.get("simulated")) or was_simulated,
     }

@@ -1,5 +1,7 @@
 """The `coverage` of a benchmark: how many runs were meant, how many count, and what became of the others."""
 
+from collections import Counter
+
 from pydantic import JsonValue
 
 from schemas.states import Outcome
@@ -38,6 +40,7 @@ def _arm(tally: Tally, tallies: Tallies, plan: BatchPlan, configuration: str) ->
         "counted": tally.counted,
         "not_counted": planned - tally.counted,
         "outcomes": {outcome.value: tally.outcomes[outcome] for outcome in Outcome if tally.outcomes[outcome]},
+        "judge_errors": dict(sorted(tally.judge_errors.items())),
         "skill_used": {"yes": used[True], "no": used[False], "unknown": used[None]},
     }
 
@@ -53,7 +56,26 @@ def _sums(arms: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
         number = sum(int(str(group.get(outcome.value, 0))) for group in found if isinstance(group, dict))
         if number or outcome in COUNTED:
             outcomes[outcome.value] = number
-    return {**totals, "outcomes": outcomes}
+    return {**totals, "outcomes": outcomes, "judge_errors": _reasons(arms)}
+
+
+def _reasons(arms: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
+    """Why judgements failed, over all configurations."""
+    total: Counter[str] = Counter()
+    for arm in arms:
+        found = arm["judge_errors"]
+        total.update({reason: int(str(number)) for reason, number in found.items()} if isinstance(found, dict) else {})
+    return dict(sorted(total.items()))
+
+
+def outcome_words(found: dict[str, JsonValue]) -> list[str]:
+    """Every outcome of a coverage with its number, judge errors with their reasons: 2 judge_error (1 control, 1 ids)."""
+    outcomes, reasons = found["outcomes"], found["judge_errors"]
+    if not isinstance(outcomes, dict) or not isinstance(reasons, dict):
+        return []
+    why = ", ".join(f"{number} {reason}" for reason, number in reasons.items())
+    told = {Outcome.JUDGE_ERROR.value: f" ({why})"} if why else {}
+    return [f"{number} {name}{told.get(name, '')}" for name, number in outcomes.items() if number]
 
 
 def _cases(tallies: Tallies, plan: BatchPlan) -> dict[str, JsonValue]:

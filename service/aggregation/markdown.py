@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from service.aggregation.benchmark import Aggregates
+from service.aggregation.coverage import outcome_words
 from service.aggregation.figures import count, percent, signed
 from service.aggregation.gates import GateReport
 from service.aggregation.items import Item
@@ -59,8 +60,7 @@ def pull_request_summary(found: Aggregates, gates: GateReport | None = None) -> 
 
 
 def _coverage_line(found: Aggregates) -> str:
-    outcomes = found.coverage["outcomes"]
-    listed = ", ".join(f"{n} {name}" for name, n in outcomes.items() if n) if isinstance(outcomes, dict) else ""
+    listed = ", ".join(outcome_words(found.coverage))
     paired = found.statistics.delta.cases if found.statistics.delta else 0
     interim = "Interim. " if found.plan.is_interim else ""
     return (

@@ -65,6 +65,8 @@ def _about_arms(tallies: Tallies, plan: BatchPlan) -> Iterator[str]:
         if tally.counted < planned:
             listed = ", ".join(f"{outcome} {number}" for outcome, number in sorted(others.items())) or "not run yet"
             yield f"{name}: {tally.counted} of {count(planned, 'planned run')} count ({listed})."
+        if void := tally.judge_errors["control"]:
+            yield f"{name}: {count(void, 'judgement')} void, because the judge answered the control statements wrongly."
         if gated := tally.outcomes[Outcome.GATED]:
             yield f"{name}: {count(gated, 'run')} failed a critical structural expectation and was not judged."
         unused = tally.skill_used[False]

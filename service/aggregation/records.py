@@ -63,6 +63,7 @@ class RunRecord:
     skill_used: bool | None = None  # None: not known
     simulated: bool = False
     reason: str | None = None  # why the run has no score
+    judge_failed: str | None = None  # of a judge_error, in one word: malformed, ids, control, ...
     notes: tuple[str, ...] = ()
     paths: Mapping[str, str] = field(default_factory=dict)  # where its artifacts are, by name
 

@@ -13,16 +13,18 @@ from service.aggregation.scores import RunScores, criteria_summary, time_seconds
 
 SCORES = ("pass_rate", "rubric_normalized", "overall_efficiency")  # in 0-1, better is more
 COSTS = ("time_seconds", "tokens", "cost_usd")  # compared as ratios
+OTHER = "other"  # a judge error without a word for it, as of a model that refuses the request
 CRITERIA = ("overall_score", "required_score")  # the cases dialect, 1-5
 
 
 class Tally:
     """Counts and moments of some runs of one configuration."""
 
-    __slots__ = ("dimensions", "full_passes", "judged_full", "metrics", "outcomes", "skill_used")
+    __slots__ = ("dimensions", "full_passes", "judge_errors", "judged_full", "metrics", "outcomes", "skill_used")
 
     def __init__(self) -> None:
         self.outcomes: Counter[Outcome] = Counter()
+        self.judge_errors: Counter[str] = Counter()  # by reason
         self.skill_used: Counter[bool | None] = Counter()
         self.metrics: dict[str, Moments] = {}
         self.dimensions: dict[str, Moments] = {}
@@ -48,6 +50,8 @@ class Tally:
         """Take one run in."""
         self.outcomes[record.outcome] += 1
         self.skill_used[record.skill_used] += 1
+        if record.outcome is Outcome.JUDGE_ERROR:
+            self.judge_errors[record.judge_failed or OTHER] += 1
         if scores is None:
             return
         for name, value in _measures(record, scores):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from service.aggregation.coverage import outcome_words
 from service.aggregation.benchmark import Aggregates
 from service.aggregation.figures import count, signed
 from service.aggregation.items import Flag, Item
@@ -110,11 +111,7 @@ class Tables:
         yield Card("runs that count", f"{counted} of {planned}", self._others())
 
     def _others(self) -> str:
-        outcomes = self._found.coverage["outcomes"]
-        if not isinstance(outcomes, dict):
-            return ""
-        shown = [f"{number} {name.replace('_', ' ')}" for name, number in outcomes.items() if number]
-        return ", ".join(shown) or "nothing ran"
+        return ", ".join(outcome_words(self._found.coverage)).replace("_", " ") or "nothing ran"
 
     def certainty(self) -> Iterator[tuple[str, str]]:
         """How sure one can be, and what it would take to be surer."""

@@ -11,6 +11,13 @@ from support.whole_batch import WithModels
 from service.storage.rows import RunRow
 from simulator import Simulator, start
 
+# Three statements are asked, two of them controls of which one is false.
+PASSES_ALL = {
+    "statements": [{"id": f"E{number}", "evidence": "all is well", "passed": True} for number in (1, 2, 3)],
+    "claims": [],
+    "user_notes": {"uncertainties": [], "needs_review": [], "workarounds": []},
+    "eval_feedback": {"suggestions": [], "overall": ""},
+}
 SETTINGS = {"command": "sh -c 'echo hi > answer.txt'", "judge_model": "simulated", "runs_per_eval": 2}
 
 
@@ -56,3 +63,20 @@ def test_the_timing_of_a_judged_run_says_when_it_was_judged(parts: WithModels, s
     together = timing["executor_duration_seconds"] + timing["grader_duration_seconds"]
     assert grading["timing"]["total_duration_seconds"] == pytest.approx(together)
     assert run.facts is not None and (run.facts["passed"] is not None, run.facts["total"]) == (True, 1)
+
+
+def test_a_judge_that_gets_the_controls_wrong_is_counted_in_the_benchmark_and_the_report(
+    parts: WithModels, simulator: Simulator, skill: Path
+) -> None:
+    simulator.configure(script={"judge": [{"match": {"kind": "judge"}, "answer": PASSES_ALL}]})
+
+    batch_id = parts.run_batch(skill, **SETTINGS)
+
+    assert {run.facts and run.facts["judge_failed"] for run in runs_of(parts, batch_id)} == {"control"}
+    files = {
+        name: parts.desk.aggregate_file(batch_id, "default", name).decode()
+        for name in ("benchmark.json", "benchmark.md", "report.html")
+    }
+    assert json.loads(files["benchmark.json"])["coverage"]["judge_errors"] == {"control": 4}
+    assert "4 judge_error (4 control)" in files["benchmark.md"]
+    assert "4 judge error (4 control)" in files["report.html"]

@@ -1,6 +1,7 @@
 import io
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from schemas.states import Outcome, Role
 from schemas.structural import CheckedExpectation, Structural, Summary
 from schemas.timing import Timing
 from service.aggregation.benchmark import aggregate
+from service.aggregation.markdown import benchmark_markdown
 from service.aggregation.records import Arm, BatchPlan, CaseFacts, Options, RunRecord, Tokens
 from service.aggregation.scores import score, weighted_mean
 from service.aggregation.summary import consistency
@@ -291,3 +293,19 @@ def test_our_own_readers_find_nothing_wrong_with_what_we_write() -> None:
         reading = read(out.getvalue())
         assert reading.kind is kind
         assert reading.ok, reading.findings
+
+
+def test_judge_errors_are_counted_by_their_reason_wherever_outcomes_are_shown() -> None:
+    reasons = ("control", "control", "ids", None)
+    failed = [
+        replace(run(1, "with_skill", number, outcome=Outcome.JUDGE_ERROR), judge_failed=reason)
+        for number, reason in enumerate(reasons, 1)
+    ]
+
+    found = aggregate([*failed, run(1, "without_skill", 1, passing(1, 1))], plan())
+
+    assert found.coverage["judge_errors"] == {"control": 2, "ids": 1, "other": 1}
+    arms: Any = found.coverage["configurations"]
+    assert arms["without_skill"]["judge_errors"] == {}
+    assert "4 judge_error (2 control, 1 ids, 1 other)" in benchmark_markdown(found)
+    assert "with_skill: 2 judgements void, because the judge answered the control statements wrongly." in found.notes
