@@ -62,6 +62,8 @@ def panel_grading(material: JudgeMaterial, settings: JudgeSettings, slots: Seque
         "prompt_version": slots[0].prompt_version,
         "judgements": [slot.id for slot in slots],
     }
+    if any(slot.natives_left_out for slot in slots):
+        about["natives_left_out"] = [slot.model for slot in slots if slot.natives_left_out]
     if len(slots) > 1:
         differing = disagreements(verdicts).items()
         about["disagreements"] = {str(label_of(questions, id_)): said for id_, said in differing}

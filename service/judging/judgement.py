@@ -76,6 +76,7 @@ class SlotJudgement(Word):
     cost_usd: float | None = 0.0  # None: the price of the model is not known
     calls: int = 1
     simulated: bool = False  # a simulator had part in it
+    natives_left_out: bool = False  # the model refused images and PDFs, and judged without them
 
 
 class JudgementStore(Protocol):

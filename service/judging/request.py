@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from pydantic import JsonValue
@@ -18,6 +18,7 @@ from service.judging.settings import JudgeSettings
 
 TOKENS_PER_QUESTION = 250
 CHARS_PER_TOKEN = 3.2  # on the safe side of what models count
+NOT_TAKEN = "(The model does not take this file: only its name, size and type are known, from the list of the files.)"
 CACHE: JsonValue = {"type": "ephemeral"}
 
 
@@ -94,6 +95,15 @@ def build_request(material: JudgeMaterial, settings: JudgeSettings, slot: Slot) 
         questions=questions,
         true_control=true_phrase(material, questions),
     )
+
+
+def without_natives(request: JudgeRequest) -> JudgeRequest | None:
+    """The request with images and PDFs only named, as in the list of the files; None if it has none."""
+    blocks = content_of(request.messages[0])
+    if all(block["type"] == "text" for block in blocks):
+        return None
+    shown = [block if block["type"] == "text" else text_block(NOT_TAKEN) for block in blocks]
+    return replace(request, messages=[{"role": "user", "content": cast(JsonValue, shown)}, *request.messages[1:]])
 
 
 def instructions(material: JudgeMaterial) -> str:

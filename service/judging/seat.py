@@ -16,8 +16,9 @@ from service.judging.judgement import (
     total_cost,
 )
 from service.judging.prompts import prompt
-from service.judging.request import JudgeRequest
+from service.judging.request import JudgeRequest, without_natives
 from service.judging.verdict import Verdict
+from service.models.port import RequestRefused
 
 MAX_REPEATED_CHARS = 60_000  # of an unusable answer that is shown to the judge again
 
@@ -34,12 +35,24 @@ def slot_judgement(request: JudgeRequest, ask: Ask, store: JudgementStore) -> Sl
 
 def ask_once_or_twice(request: JudgeRequest, ask: Ask) -> SlotJudgement:
     """Ask; an unusable answer gets one chance of repair with the exact complaint."""
-    first = ask(request)
+    taken, first = ask_as_taken(request, ask)
+    left_out = taken is not request
     try:
-        return judged(request, read(request, first), [first])
+        return judged(taken, read(taken, first), [first], left_out)
     except Unusable as complaint:
-        second = ask(repaired(request, first, complaint))
-        return judged(request, read_last(request, second), [first, second])
+        second = ask(repaired(taken, first, complaint))
+        return judged(taken, read_last(taken, second), [first, second], left_out)
+
+
+def ask_as_taken(request: JudgeRequest, ask: Ask) -> tuple[JudgeRequest, JudgeAnswer]:
+    """The answer, and the request as it was taken: a broken image of the agent's must not void its run's judgement."""
+    try:
+        return request, ask(request)
+    except RequestRefused:
+        named = without_natives(request)
+        if named is None:
+            raise
+        return named, ask(named)
 
 
 def read(request: JudgeRequest, answer: JudgeAnswer) -> Verdict:
@@ -81,7 +94,9 @@ def repaired(request: JudgeRequest, answer: JudgeAnswer, complaint: Unusable) ->
     return replace(request, messages=[*request.messages, *told], max_tokens=more)
 
 
-def judged(request: JudgeRequest, verdict: Verdict, answers: Sequence[JudgeAnswer]) -> SlotJudgement:
+def judged(
+    request: JudgeRequest, verdict: Verdict, answers: Sequence[JudgeAnswer], left_out: bool = False
+) -> SlotJudgement:
     """A judgement with what it took."""
     tokens = TokensUsed()
     for answer in answers:
@@ -97,5 +112,6 @@ def judged(request: JudgeRequest, verdict: Verdict, answers: Sequence[JudgeAnswe
         seconds=sum(answer.seconds for answer in answers),
         cost_usd=total_cost([answer.cost_usd for answer in answers]),
         calls=len(answers),
+        natives_left_out=left_out,
         simulated=any(answer.simulated for answer in answers),
     )

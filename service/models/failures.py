@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from schemas.states import Outcome
 from service.errors import AssayError, StageFailed, Unavailable
 from service.limits.port import Purpose, RetryLater
-from service.models.port import Call, SpendLimit
+from service.models.port import Call, RequestRefused, SpendLimit
 
 if TYPE_CHECKING:
     from anthropic import APIStatusError
@@ -67,7 +67,7 @@ class Failure:
         if self.status in _REMEDIES:
             words = f"{_REMEDIES[self.status]} ({call.model}: {self.detail})"
             return StageFailed(Outcome.INFRA_ERROR, words)
-        return StageFailed(error_outcome(call.purpose), f"model {call.model} refused the request: {self.detail}")
+        return RequestRefused(error_outcome(call.purpose), f"model {call.model} refused the request: {self.detail}")
 
 
 class Malformed(ValueError):

@@ -4,8 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from service.errors import Unavailable
+from service.errors import StageFailed, Unavailable
 from service.limits.port import Purpose
+
+
+class RequestRefused(StageFailed):
+    """The provider will not take this request, however often it is sent: 400 or 413."""
 
 
 class SpendLimit(Unavailable):

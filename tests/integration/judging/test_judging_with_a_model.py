@@ -18,6 +18,7 @@ from schemas.metrics import Metrics
 from schemas.states import Outcome
 from schemas.suite import Statement
 from schemas.timing import Timing
+from service.errors import StageFailed
 from service.judging.ask import Asker, ask_with
 from service.judging.judge import judge
 from service.judging.judgement import Ask, JudgeFailed
@@ -246,3 +247,44 @@ def test_the_simulated_judge_answers_the_controls_truly_for_many_runs(ask: Ask) 
     for number in range(30):
         text = f"run {number}: names are John Smith and {number} others".encode()
         judge(JudgeMaterial(case, Dialect.SKILL_CREATOR, (output_file("n.txt", text),), "did it"), SETTINGS, ask)
+
+
+BROKEN_PDF = output_file("report.pdf", b"%PDF-1.7 and then nothing that is a PDF")
+REFUSES_FILES = {"kind": "prompt_too_long", "match": {"contains": "The next block is the file"}, "times": 1}
+
+
+def test_a_file_that_the_model_refuses_is_only_named_and_the_run_is_judged(
+    model: simulator.Simulator, ask: Ask
+) -> None:
+    model.add_faults(REFUSES_FILES)
+    material = replace(statement_run(), outputs=(*statement_run().outputs, BROKEN_PDF))
+
+    judgement = judge(material, SETTINGS, ask)
+
+    refused, taken = (json.loads(request["body"])["messages"][0]["content"] for request in model.requests())
+    assert [block["type"] for block in refused].count("document") == 1
+    assert {block["type"] for block in taken} == {"text"} and len(taken) == len(refused)
+    assert any("report.pdf" in block["text"] and "application/pdf" in block["text"] for block in taken)
+    assert judgement.slots[0].natives_left_out
+    about: Any = judgement.grading.extra["judge"]
+    assert about["natives_left_out"] == ["simulated"]
+
+
+def test_a_refusal_without_such_files_is_not_asked_again(model: simulator.Simulator, ask: Ask) -> None:
+    model.add_faults({"kind": "prompt_too_long"})
+
+    with pytest.raises(StageFailed) as failed:
+        judge(statement_run(), SETTINGS, ask)
+
+    assert (failed.value.outcome, len(model.requests())) == (Outcome.JUDGE_ERROR, 1)
+
+
+def test_an_answer_to_the_named_files_is_repaired_without_them_too(model: simulator.Simulator, ask: Ask) -> None:
+    model.add_faults(REFUSES_FILES, {"kind": "malformed", "times": 1})
+    material = replace(statement_run(), outputs=(BROKEN_PDF,))
+
+    judgement = judge(material, SETTINGS, ask)
+
+    repair = json.loads(model.requests()[2]["body"])["messages"]
+    assert [block["type"] for block in repair[0]["content"]].count("document") == 0
+    assert (judgement.slots[0].calls, judgement.slots[0].natives_left_out) == (2, True)
