@@ -1,6 +1,7 @@
 """The simulator as the real SDK sees it."""
 
 import asyncio
+import json
 from typing import Any, Literal
 
 import anthropic
@@ -219,22 +220,33 @@ def test_a_batch_with_an_id_twice_is_refused(client: anthropic.Anthropic) -> Non
         client.messages.batches.create(requests=requests)
 
 
-def test_it_holds_many_requests_at_once() -> None:
-    many = 300
+def test_it_holds_a_thousand_requests_at_once() -> None:
+    many = 1_000
 
-    async def ask_all(url: str) -> None:
-        limits = httpx2.Limits(max_connections=many)
-        async with anthropic.AsyncAnthropic(
-            base_url=url, api_key="k", http_client=anthropic.DefaultAioHttpClient(limits=limits), open_telemetry=False
-        ) as client:
-            await asyncio.gather(*(client.messages.create(**ASK) for _ in range(many)))
+    async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(raw_request())
+        answer = await reader.read()
+        writer.close()
+        return answer
 
-    with start(latency_seconds=1.5) as simulator:
-        asyncio.run(ask_all(simulator.url))
+    async def ask_all(port: int) -> list[bytes]:
+        # Connected first, and without the SDK: then all have asked long before the first is answered.
+        lines = [await asyncio.open_connection("127.0.0.1", port) for _ in range(many)]
+        return await asyncio.gather(*(ask(*line) for line in lines))
+
+    with start(latency_seconds=3.0, keep_requests=0) as simulator:
+        answers = asyncio.run(ask_all(int(simulator.url.rsplit(":", 1)[1])))
         stats = simulator.stats()
 
+    assert all(answer.startswith(b"HTTP/1.1 200 ") for answer in answers)
     assert stats["peak_in_flight"] == stats["answered"] == many
     assert stats["in_flight"] == 0
+
+
+def raw_request() -> bytes:
+    body = json.dumps(ASK).encode()
+    head = "POST /v1/messages HTTP/1.1\r\nx-api-key: k\r\nanthropic-version: 2023-06-01\r\nconnection: close\r\n"
+    return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
 
 def test_counters_can_be_set_back(client: anthropic.Anthropic, simulator: Simulator) -> None:
