@@ -50,6 +50,7 @@ class Installation(Collector):
         found = self._monitoring.figures()
         yield from _runs(found)
         yield from _calls(found)
+        yield _waits(found)
 
 
 def _runs(found: Figures) -> Iterator[Metric]:
@@ -75,6 +76,16 @@ def _runs(found: Figures) -> Iterator[Metric]:
         if result == "lost":
             lost.add_metric([stage], number)
     yield from (queues, stages, outcomes, batches, attempts, lost)
+
+
+def _waits(found: Figures) -> Metric:
+    waits = CounterMetricFamily("assay_limiter_wait_seconds", "how long requests to a model waited", labels=["model"])
+    by_model: dict[str, float] = {}
+    for row in found.calls:
+        by_model[row["model"]] = by_model.get(row["model"], 0.0) + float(row["waited_seconds"])
+    for model, seconds in by_model.items():
+        waits.add_metric([model], seconds)
+    return waits
 
 
 def _calls(found: Figures) -> Iterator[Metric]:

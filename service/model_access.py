@@ -2,7 +2,7 @@
 
 import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -47,10 +47,12 @@ def open_models(settings: Settings, store: Store, concurrency: int) -> ModelAcce
     limiter, budgets = _shared_parts(settings, store) if settings.limits else _own_parts(settings, store)
     prices = known_prices()
     accounts = Accounts(settings, store)
-    hook = LimitsHook(Gate(limiter), budgets, accounts, functools.partial(worst_cost, prices))
+    gate = Gate(limiter)
+    hook = LimitsHook(gate, budgets, accounts, functools.partial(worst_cost, prices))
     key = settings.anthropic_api_key.get_secret_value() if settings.anthropic_api_key else None
     client = ClientSettings(api_key=key, base_url=settings.anthropic_base_url, concurrency=concurrency)
-    return ModelAccess(ModelClient(client, [hook], StoredLedger(store), prices), budgets, accounts)
+    ledger = StoredLedger(store, gate.take_waited)
+    return ModelAccess(ModelClient(client, [hook], ledger, prices), budgets, accounts)
 
 
 def _policy(settings: Settings) -> Policy:
@@ -121,8 +123,10 @@ class Accounts:
 class StoredLedger:
     """Writes every call into the database; safe for many threads."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, waited: Callable[[str], float]) -> None:
+        """`waited` gives the seconds that requests to a model stood at the limiter since it was asked last."""
         self._store = store
+        self._waited = waited
 
     def record(self, call: ModelCall) -> None:
         tokens = call.tokens
@@ -140,6 +144,7 @@ class StoredLedger:
                 "cache_write_tokens": tokens.cache_write if tokens else None,
                 "cost_usd": call.cost_usd,
                 "seconds": call.seconds,
+                "waited_seconds": self._waited(call.model),
                 "request_id": call.request_id,
                 "simulated": int(call.simulated),
                 "attempts": call.attempts,

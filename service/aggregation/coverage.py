@@ -69,7 +69,7 @@ def _reasons(arms: list[dict[str, JsonValue]]) -> dict[str, JsonValue]:
 
 
 def outcome_words(found: dict[str, JsonValue]) -> list[str]:
-    """Every outcome of a coverage with its number, judge errors with their reasons: 2 judge_error (1 control, 1 ids)."""
+    """Every outcome of a coverage with its number, judge errors with reasons: 2 judge_error (1 control, 1 ids)."""
     outcomes, reasons = found["outcomes"], found["judge_errors"]
     if not isinstance(outcomes, dict) or not isinstance(reasons, dict):
         return []

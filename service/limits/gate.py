@@ -21,14 +21,25 @@ class Gate:
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
     _turnstiles: dict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
+    _waited: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    _counting: threading.Lock = field(default_factory=threading.Lock)
 
     def enter(self, demand: Demand, patience_seconds: float | None = None) -> None:
         """Return when the request may leave; raises RetryLater if that is too far away."""
         patience = self.patience_seconds if patience_seconds is None else patience_seconds
-        deadline = self.clock() + patience
-        while self._wait_for_slot(demand, deadline) and self.limiter.paused_seconds(demand.model) > 0:
-            # A pause began while we slept: that is how one 429 stops the fleet. Our slot is gone, take another.
-            continue
+        entered = self.clock()
+        try:
+            while self._wait_for_slot(demand, entered + patience) and self.limiter.paused_seconds(demand.model) > 0:
+                # A pause began while we slept: that is how one 429 stops the fleet. Our slot is gone, take another.
+                continue
+        finally:
+            with self._counting:
+                self._waited[demand.model] += self.clock() - entered
+
+    def take_waited(self, model: str) -> float:
+        """Seconds that requests to a model stood here, in vain or not, since this was asked last."""
+        with self._counting:
+            return self._waited.pop(model, 0.0)
 
     def _wait_for_slot(self, demand: Demand, deadline: float) -> bool:
         """Ask until a slot is granted and sleep until it comes; says whether it slept."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from service.aggregation.coverage import outcome_words
 from service.aggregation.benchmark import Aggregates
+from service.aggregation.coverage import outcome_words
 from service.aggregation.figures import count, signed
 from service.aggregation.items import Flag, Item
 from service.aggregation.paired import Verdict

@@ -27,6 +27,7 @@ def count(engine: Engine, queues: dict[str, int]) -> Figures:
     sums += [
         func.coalesce(func.sum(model_calls.c.cost_usd), 0.0).label("cost_usd"),
         func.coalesce(func.sum(model_calls.c.seconds), 0.0).label("seconds"),
+        func.coalesce(func.sum(model_calls.c.waited_seconds), 0.0).label("waited_seconds"),
         func.coalesce(func.sum(model_calls.c.attempts), 0).label("requests"),
         func.count(model_calls.c.error).label("errors"),
         func.count().label("calls"),

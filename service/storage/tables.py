@@ -192,6 +192,8 @@ blobs = Table(
     Column("data", LargeBinary, nullable=False, comment="the bytes"),
 )
 
+# Not of this call alone: requests that waited in vain have no row, and their waiting is to be counted too.
+LIMITER_WAIT = "of waiting for the limiter in this process, for this model, since its row before"
 model_calls = Table(
     "model_calls",
     metadata,
@@ -208,6 +210,7 @@ model_calls = Table(
     Column("cache_write_tokens", BigInteger, comment="as billed"),
     Column("cost_usd", Float, comment="null: the price is not known"),
     Column("seconds", Float, nullable=False, comment="how long it took"),
+    Column("waited_seconds", Float, nullable=False, server_default="0", comment=LIMITER_WAIT),
     Column("request_id", String(200), comment="the provider's name for it"),
     Column("simulated", Integer, nullable=False, comment="1: a simulator answered"),
     Column("attempts", Integer, nullable=False, comment="HTTP requests it took"),

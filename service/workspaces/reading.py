@@ -114,7 +114,7 @@ class Workspace:
         metrics, _ = self._part(own, metrics_path, Metrics)
         kept = self.run_file(root / "run.json") if own is None else RunFile()
         place = (facts, arm.configuration, arm.role, run.number, Outcome.SCORED)
-        draft = RunRecord(*place, structural, grading, (), metrics, timing)
+        draft = RunRecord(*place, structural, grading, metrics=metrics, timing=timing)
         outcome, reason = outcome_of(draft, kept, problem or broken, list(decisions_of(draft)))
         return replace(
             draft,

@@ -6,6 +6,24 @@ import httpx2
 from prometheus_client.parser import text_string_to_metric_families
 from support.api import Served, make_parts, submit, work
 
+from service.limits.gate import Gate
+from service.limits.memory import MemoryLimiter
+from service.limits.port import Demand, Policy, Purpose, Rate
+from service.model_access import StoredLedger
+from service.models import ModelCall
+
+
+class Time:
+    """A clock that only sleeping moves."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
 
 def test_a_process_that_answers_is_alive_and_says_no_more(served: Served) -> None:
     with served.client() as nobody:
@@ -40,6 +58,23 @@ def test_figures_count_runs_attempts_and_requests(served: Served, client: httpx2
     assert "assay_queue_depth" in found and "assay_model_calls" in found and "assay_lease_recoveries" in found
     routes = {sample.labels["route"] for sample in found["assay_http_requests"].samples}
     assert "/v1/batches" in routes
+
+
+def test_the_waiting_for_the_limiter_is_counted_by_model(served: Served, client: httpx2.Client) -> None:
+    time = Time()
+    limiter = MemoryLimiter(Policy(default_rate=Rate(requests=60), burst_seconds=0.0), time)
+    gate = Gate(limiter, sleep=time.sleep, clock=time)
+    ledger = StoredLedger(served.parts.store, gate.take_waited)
+    for purpose in (Purpose.EXECUTE, Purpose.JUDGE, Purpose.JUDGE):
+        gate.enter(Demand("m", "t", purpose))
+        ledger.record(ModelCall("t", None, None, purpose, "m", "m", None, None, 1.0, None, False, 1))
+    served.parts.monitoring._kept = None
+
+    families = text_string_to_metric_families(client.get("/metrics").text)
+
+    waits = next(family for family in families if family.name == "assay_limiter_wait_seconds")
+    (total,) = (one for one in waits.samples if one.name == "assay_limiter_wait_seconds_total")
+    assert (total.labels, round(total.value)) == ({"model": "m"}, 2)
 
 
 def test_every_answer_carries_its_request_id_and_careful_headers(client: httpx2.Client) -> None:

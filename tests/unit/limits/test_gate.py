@@ -56,6 +56,19 @@ def test_a_wait_beyond_the_patience_hands_the_worker_back_with_the_time() -> Non
     assert time.slept == []
 
 
+def test_what_was_waited_is_counted_by_model_and_taken_once_in_vain_or_not() -> None:
+    time = Time()
+    gate = gate_at(time, per_minute=6, patience=15.0)
+    gate.enter(DEMAND)
+    gate.enter(DEMAND)  # ten seconds later
+    with pytest.raises(RetryLater):
+        gate.enter(DEMAND, patience_seconds=1.0)
+
+    assert gate.take_waited("other") == 0.0
+    assert gate.take_waited("m") == pytest.approx(10.0, abs=0.1)
+    assert gate.take_waited("m") == 0.0
+
+
 def test_a_pause_that_begins_while_a_request_sleeps_holds_it_too() -> None:
     time = Time()
     gate = gate_at(time, per_minute=60)

@@ -1,4 +1,4 @@
-"""Shipments that were taken for ours by their size: they are never cancelled."""
+"""Shipments that were taken for ours by their size, and how long calls waited for the limiter."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -14,6 +14,9 @@ def upgrade() -> None:
     words = "1: taken for ours by its size"
     found = sa.Column("is_found", sa.Integer(), nullable=False, server_default="0", comment=words)
     op.add_column("shipments", found)
+    words = "of waiting for the limiter in this process, for this model, since its row before"
+    waited = sa.Column("waited_seconds", sa.Float(), nullable=False, server_default="0", comment=words)
+    op.add_column("model_calls", waited)
 
 
 def downgrade() -> None:
