@@ -1,6 +1,7 @@
 """What the API says and hears, as models: the words of the glossary, times as seconds since 1970."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -9,6 +10,7 @@ from schemas.findings import Finding, Level
 from schemas.states import BatchState, Outcome, Role, Stage
 from service.aggregation.gates import GateState
 from service.batches import Status
+from service.judging.estimate import Estimate
 from service.results import Gated
 from service.storage.rows import BatchRow, Blob, RunRow, SkillVersionRow
 from service.storage.views import BatchLine
@@ -159,6 +161,14 @@ class FindingDocument(BaseModel):
         return cls(level=finding.level, path=finding.path, message=finding.message, code=finding.code)
 
 
+def estimate_document(estimate: Estimate | None) -> dict[str, JsonValue] | None:
+    """Calls, tokens and cost as ranges."""
+    if estimate is None:
+        return None
+    cost = estimate.cost_usd
+    return {**asdict(estimate), "cost_usd": asdict(cost) if cost else None}
+
+
 class AcceptedDocument(BaseModel):
     """A batch that will run."""
 
@@ -170,13 +180,16 @@ class AcceptedDocument(BaseModel):
     iteration: int
     is_new: bool = Field(description="False: the same key and content were submitted before.")
     findings: list[FindingDocument]
+    estimate: dict[str, JsonValue] | None = Field(
+        None, description="Calls, tokens and cost as ranges; null for given runs and for a repeated submit."
+    )
 
     @classmethod
     def of(cls, accepted: Accepted) -> "AcceptedDocument":
         """As the service accepted it."""
         found = [FindingDocument.of(finding) for finding in accepted.findings]
         fields = {name: getattr(accepted, name) for name in ("batch_id", "runs", "version", "iteration", "is_new")}
-        return cls(**fields, findings=found)
+        return cls(**fields, findings=found, estimate=estimate_document(accepted.estimate))
 
 
 class PreviewDocument(BaseModel):
@@ -191,15 +204,9 @@ class PreviewDocument(BaseModel):
     @classmethod
     def of(cls, preview: Preview) -> "PreviewDocument":
         """As the service saw it."""
-        from dataclasses import asdict
-
         found = [FindingDocument.of(finding) for finding in preview.findings]
-        estimate = preview.estimate
-        if estimate is None:
-            return cls(is_acceptable=False, findings=found, estimate=None)
-        cost = estimate.cost_usd
-        taken = {**asdict(estimate), "cost_usd": asdict(cost) if cost else None}
-        return cls(is_acceptable=True, findings=found, estimate=taken)
+        taken = estimate_document(preview.estimate)
+        return cls(is_acceptable=taken is not None, findings=found, estimate=taken)
 
 
 class ProgressDocument(BaseModel):

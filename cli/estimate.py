@@ -29,7 +29,7 @@ def estimate(
     baseline: Annotated[bool | None, typer.Option(help="Also run without the skill.")] = None,
     executor_model: Annotated[str | None, typer.Option(help="Model of the executor.")] = None,
     judge_model: Annotated[list[str] | None, typer.Option(help="Model of the judge; more make a panel.")] = None,
-    judging: Annotated[str, typer.Option(help="realtime, batch (half price) or auto.")] = "auto",
+    judging: Annotated[str | None, typer.Option(help="realtime, batch (half price) or auto.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Estimate calls, tokens and cost of a batch, and the smallest difference it could find."""
@@ -56,7 +56,12 @@ def _suite(path: Path) -> tuple[Suite, Dialect]:
 
 
 def _design(
-    suite: Suite, runs: int | None, baseline: bool | None, executor: str | None, judges: tuple[str, ...], mode: str
+    suite: Suite,
+    runs: int | None,
+    baseline: bool | None,
+    executor: str | None,
+    judges: tuple[str, ...],
+    mode: str | None,
 ) -> "Design":
     """What the options say, else the suite, else the installation."""
     from service.judging.estimate import Design
@@ -72,8 +77,9 @@ def _design(
     asked = (config and config.judge_model) or installation.judge_model
     models = judges or tuple(installation.judge_models or ()) or ((asked,) if asked else ())
     judge = JudgeSettings(models=models, rejudge_share=installation.rejudge_share) if models else None
-    half_price = uses_lane(mode, len(suite.cases) * per_eval * arms, LaneSettings())
-    return Design(per_eval, arms, executor or installation.executor_model, judge, half_price)
+    half_price = uses_lane(mode or installation.judging, len(suite.cases) * per_eval * arms, LaneSettings())
+    asked_model = None if installation.command else installation.executor_model
+    return Design(per_eval, arms, executor or asked_model, judge, half_price)
 
 
 def _as_object(found: "Estimate") -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -70,6 +70,7 @@ def submit(
         _tell_preview(answer)
     else:
         typer.echo(f"batch {answer['batch_id']}: {answer['runs']} runs, version {answer['version']}", err=True)
+        tell_cost(answer.get("estimate"))
         print(answer["batch_id"])
         if desk.is_only_a_queue:
             typer.echo(f"it waits for workers: assay run {skill} --resume works it off, or assay serve", err=True)
@@ -80,6 +81,15 @@ def tell_findings(findings: list[dict[str, str]], also_notes: bool = False) -> N
     for finding in findings:
         if finding["level"] != "note" or also_notes:
             typer.echo(f"{finding['level']}  {finding['path']}  {finding['message']}", err=True)
+
+
+def tell_cost(estimate: dict[str, Any] | None) -> None:
+    """Say what a batch will cost, as far as that is known."""
+    if estimate is None:
+        return
+    cost = estimate["cost_usd"]
+    words = f"{cost['low']:.2f} to {cost['high']:.2f} USD" if cost else "not known, for want of a price or of a model"
+    typer.echo(f"estimated cost: {words}", err=True)
 
 
 def _tell_preview(answer: dict[str, object]) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from service.checks import Tools, preflight
 from service.errors import BadInput, Conflict, NotFound
 from service.files import files_below, resolve_files
 from service.judging.estimate import Design, Estimate, estimate
+from service.judging.lane import LaneSettings
+from service.judging.lane_ask import uses_lane
 from service.judging.settings import JudgeSettings
 from service.models.prices import known_prices
 from service.settings import Settings
@@ -55,6 +57,7 @@ class Accepted:
     iteration: int
     findings: tuple[Finding, ...]
     is_new: bool = True
+    estimate: Estimate | None = None  # None: nothing is executed, or it was accepted before
 
 
 @dataclass(frozen=True)
@@ -90,13 +93,14 @@ class Submitting:
         self._artifacts.put(plan.raw)
         with database_errors():
             try:
-                return self._write(submission, plan)
+                accepted = self._write(submission, plan)
             except IntegrityError:
                 # The same key came twice at once, and the other one was first.
                 team = self._store.teams.named(submission.team)
                 if repeat := repeat_of(self._store, team.id, submission.idempotency_key, plan.digest(submission)):
                     return repeat
                 raise
+        return replace(accepted, estimate=self._estimate(submission, plan)) if accepted.is_new else accepted
 
     def preview(self, submission: Submission) -> "Preview":
         """What accepting it would find and take; no batch is written."""
@@ -104,13 +108,19 @@ class Submitting:
             plan = self._plan(submission)
         except Refused as refusal:
             return Preview(tuple(refusal.findings), None)
+        return Preview(tuple(plan.findings), self._estimate(submission, plan))
+
+    def _estimate(self, submission: Submission, plan: "_Plan") -> Estimate:
+        """What the batch will take."""
         value = {name: entry["value"] for name, entry in plan.settings.items()}
         models = tuple(value["judge_models"] or ([value["judge_model"]] if value["judge_model"] else []))
         judge = JudgeSettings(models=models, rejudge_share=value["rejudge_share"]) if models else None
         arms = 2 if submission.against or value["baseline_comparison"] else 1
         executor = None if value["runner"] == "command" else value["executor_model"]
-        design = Design(value["runs_per_eval"], arms, executor, judge)
-        return Preview(tuple(plan.findings), estimate(plan.suite, Dialect(plan.dialect), design, known_prices()))
+        runs = len(plan.suite.cases) * value["runs_per_eval"] * arms
+        half_price = uses_lane(value["judging"], runs, LaneSettings())
+        design = Design(value["runs_per_eval"], arms, executor, judge, half_price)
+        return estimate(plan.suite, Dialect(plan.dialect), design, known_prices())
 
     def _plan(self, submission: Submission) -> "_Plan":
         """Everything a batch is made of, checked; raises Refused with every finding."""

@@ -26,6 +26,7 @@ MATERIAL_TOKENS = (1_500, 60_000)
 OUTPUT_TOKENS = (300, 1_500)  # besides the questions
 OUTPUT_TOKENS_PER_QUESTION = (40, TOKENS_PER_QUESTION)
 REPAIRED_SHARE = 0.03
+MOST_CASES = 500  # that are looked at one by one
 # Scores from 0 to 1: how cases differ in what a skill does for them, and how runs of one case scatter.
 CASE_VARIANCE = 0.015
 RUN_VARIANCE = 0.035
@@ -57,6 +58,10 @@ class Range:
     def times(self, factor: float) -> "Range":
         """So many of it."""
         return Range(self.low * factor, self.high * factor)
+
+    def by(self, other: "Range") -> "Range":
+        """The least by the least, the most by the most."""
+        return Range(self.low * other.low, self.high * other.high)
 
 
 @dataclass(frozen=True)
@@ -104,40 +109,58 @@ def estimate(suite: Suite, dialect: Dialect, design: Design, prices: Prices) -> 
 
 def execution(runs: int, model: str, prices: Prices) -> Share:
     """What the executor's calls take: each turn reads all before it, most of it from the cache."""
-    ends = [one_execution(end) for end in (0, 1)]
-    costs = [prices.cost(model, tokens) for tokens in ends]
+    ends = [turns_of(end) for end in (0, 1)]
+    costs = [known_sum([prices.cost(model, turn) for turn in turns]) for turns in ends]
     return Share(
         Range(*TURNS).times(runs),
-        Range(*(tokens.input + tokens.cache_read + tokens.cache_write for tokens in ends)).times(runs),
-        Range(*(tokens.output for tokens in ends)).times(runs),
+        Range(*(sum(prompt_of(turn) for turn in turns) for turns in ends)).times(runs),
+        Range(*(sum(turn.output for turn in turns) for turns in ends)).times(runs),
         priced(costs, runs),
     )
 
 
-def one_execution(end: int) -> Tokens:
-    """The tokens of a small (0) or a large (1) run."""
-    turns, first, added = TURNS[end], FIRST_TURN_TOKENS[end], ADDED_TOKENS_PER_TURN[end]
-    read_again = sum(first + added * turn for turn in range(turns - 1))
-    return Tokens(
-        output=turns * OUTPUT_TOKENS_PER_TURN[end], cache_read=read_again, cache_write=first + added * (turns - 1)
-    )
+def turns_of(end: int) -> list[Tokens]:
+    """The calls of a small (0) or a large (1) run, one by one: the price of a long prompt holds for one call."""
+    first, added, output = FIRST_TURN_TOKENS[end], ADDED_TOKENS_PER_TURN[end], OUTPUT_TOKENS_PER_TURN[end]
+    later = [
+        Tokens(output=output, cache_read=first + added * turn, cache_write=added) for turn in range(TURNS[end] - 1)
+    ]
+    return [Tokens(output=output, cache_write=first), *later]
+
+
+def prompt_of(tokens: Tokens) -> int:
+    """All that goes in."""
+    return tokens.input + tokens.cache_read + tokens.cache_write
 
 
 def judging(cases: list[Case], dialect: Dialect, runs_per_case: int, design: Design, prices: Prices) -> Share:
     """What the judges' calls take: every seat, the sample that is judged again, and a few repairs."""
     assert design.judge is not None
     repeats = runs_per_case * (1 + design.judge.rejudge_share)
-    lane = "batch" if design.half_price else "direct"
-    calls = Range(len(cases) * repeats, len(cases) * repeats * (1 + REPAIRED_SHARE)).times(len(design.judge.models))
-    ends = [[one_judgement(case, dialect, end) for case in cases] for end in (0, 1)]
-    costs = [known_sum([prices.cost(m, t, lane) for m in design.judge.models for t in end]) for end in ends]
     seats = repeats * len(design.judge.models)
+    # A very large suite is estimated from some of its cases: a submit must not take long for it.
+    some = cases[:: -(-len(cases) // MOST_CASES)]
+    each = len(cases) / len(some)
+    ends = [[one_judgement(case, dialect, end) for case in some] for end in (0, 1)]
+    costs = [
+        known_sum([judgement_cost(prices, model, tokens, design, end) for model in design.judge.models for tokens in of])
+        for end, of in enumerate(ends)
+    ]
+    with_repairs = Range(1.0, 1.0 + REPAIRED_SHARE)
     return Share(
-        calls,
-        Range(*(sum(t.input + t.cache_read + t.cache_write for t in end) for end in ends)).times(seats),
-        Range(*(sum(t.output for t in end) for end in ends)).times(seats),
-        priced(costs, repeats),
+        with_repairs.times(len(cases) * seats),
+        Range(*(sum(map(prompt_of, of)) for of in ends)).by(with_repairs).times(seats * each),
+        Range(*(sum(tokens.output for tokens in of) for of in ends)).by(with_repairs).times(seats * each),
+        priced(costs, repeats * each),
     )
+
+
+def judgement_cost(prices: Prices, model: str, tokens: Tokens, design: Design, end: int) -> float | None:
+    """What one judgement costs; in a dear one (1) some are repaired, which is never done at half the price."""
+    once, repair = prices.cost(model, tokens, "batch" if design.half_price else "direct"), prices.cost(model, tokens)
+    if once is None or repair is None:
+        return None
+    return once + repair * REPAIRED_SHARE * end
 
 
 def one_judgement(case: Case, dialect: Dialect, end: int) -> Tokens:

@@ -60,6 +60,18 @@ def test_a_dry_run_writes_no_batch_and_says_what_it_would_take(client: httpx2.Cl
     assert len(client.get("/v1/batches?limit=200").json()["batches"]) == before
 
 
+def test_an_accepted_batch_says_what_it_will_take_as_its_dry_run_did(client: httpx2.Client) -> None:
+    settings = {**RUNNER, "judge_model": "claude-opus-5-5", "judging": "batch"}
+    files = {"skill": ("tiny.zip", archive(cases=4))}
+    options = {"options": json.dumps({"settings": settings})}
+    dry = client.post("/v1/batches?dry_run=true", files=files, data=options).json()
+
+    answer = client.post("/v1/batches", files=files, data=options).json()
+
+    assert answer["estimate"] == dry["estimate"]
+    assert (answer["estimate"]["cases"], answer["estimate"]["runs"]) == (4, 8)
+
+
 def test_a_dry_run_of_a_bad_suite_gives_all_findings(client: httpx2.Client) -> None:
     evals = json.dumps({"skill_name": "tiny", "evals": [{"id": 1}, {"id": 1, "prompt": "x"}]}).encode()
     files = {"skill": ("tiny.zip", archive()), "evals": ("evals.json", evals)}

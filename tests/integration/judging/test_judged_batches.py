@@ -1,14 +1,18 @@
 """Whole batches judged by the simulator: what the files of runs and of the batch say about the judge."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.whole_batch import WithModels
+from typer.testing import CliRunner
 
+from cli.main import app
 from service.storage.rows import RunRow
+from service.submitting import Submission
 from simulator import Simulator, start
 
 # Three statements are asked, two of them controls of which one is false.
@@ -80,3 +84,26 @@ def test_a_judge_that_gets_the_controls_wrong_is_counted_in_the_benchmark_and_th
     assert json.loads(files["benchmark.json"])["coverage"]["judge_errors"] == {"control": 4}
     assert "4 judge_error (4 control)" in files["benchmark.md"]
     assert "4 judge error (4 control)" in files["report.html"]
+
+
+def test_a_submit_says_what_its_judging_mode_costs(parts: WithModels, skill: Path) -> None:
+    settings = {**SETTINGS, "judge_model": "claude-opus-5-5"}
+
+    full, half = (
+        parts.desk.submit(Submission(skill, settings={**settings, "judging": mode})).estimate
+        for mode in ("realtime", "batch")
+    )
+
+    assert full is not None and full.cost_usd is not None and full.runs == 4
+    assert half is not None and half.cost_usd is not None
+    assert half.cost_usd.low == pytest.approx(full.cost_usd.low / 2)
+
+
+def test_the_submit_command_says_the_cost(parts: WithModels, skill: Path) -> None:
+    words = ["--command", "true", "--judge-model", "claude-opus-5-5", "--data", str(parts.settings.data)]
+
+    done = CliRunner().invoke(app, ["submit", str(skill), *words])
+
+    assert done.exit_code == 0, done.output
+    assert re.search(r"estimated cost: \d+\.\d\d to \d+\.\d\d USD", done.stderr)
+    assert re.fullmatch(r"[0-9a-z]{26}", done.stdout.strip())

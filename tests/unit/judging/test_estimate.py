@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 from cli.main import app
 from schemas.kinds import Dialect
 from schemas.suite import Case, Suite
-from service.judging.estimate import Design, Estimate, estimate
+from service.judging.estimate import REPAIRED_SHARE, Design, Estimate, estimate, one_judgement
 from service.judging.material import JudgeMaterial
 from service.judging.settings import JudgeSettings
-from service.models.prices import known_prices
+from service.models.prices import Prices, known_prices
 
 MODEL = "claude-opus-5-5"
 JUDGE = JudgeSettings(models=(MODEL,), rejudge_share=0.0)
@@ -56,7 +56,41 @@ def test_the_half_price_lane_is_half_the_price() -> None:
 
     assert full.cost_usd is not None
     assert half.cost_usd is not None
-    assert half.cost_usd.high == pytest.approx(full.cost_usd.high / 2)
+    assert half.cost_usd.low == pytest.approx(full.cost_usd.low / 2)
+    repaired = full.cost_usd.high / (1 + REPAIRED_SHARE) * REPAIRED_SHARE
+    assert half.cost_usd.high == pytest.approx((full.cost_usd.high - repaired) / 2 + repaired), "repairs cost the whole"
+
+
+def test_repairs_are_in_tokens_and_cost_as_they_are_in_calls() -> None:
+    found = estimated(10, Design(3, 2, None, JUDGE)).judge
+    tokens = one_judgement(statement_run().case, Dialect.SKILL_CREATOR, 1)
+
+    assert found is not None and found.cost_usd is not None
+    assert found.calls.high == pytest.approx(60 * (1 + REPAIRED_SHARE))
+    assert found.output_tokens.high == pytest.approx(60 * tokens.output * (1 + REPAIRED_SHARE))
+    once = known_prices().cost(MODEL, tokens)
+    assert once is not None
+    assert found.cost_usd.high == pytest.approx(60 * once * (1 + REPAIRED_SHARE))
+
+
+def test_the_price_of_long_prompts_holds_for_a_turn_and_not_for_a_whole_run() -> None:
+    plain = {"input": 1.0, "output": 1.0, "cache_read": 1.0, "cache_write_5m": 1.0, "cache_write_1h": 1.0}
+    dear = {name: 100.0 for name in plain}
+    tiers = Prices({"models": {"m": [{**plain, "up_to_prompt_tokens": 200_000}, dear]}})
+
+    found = estimate(suite(1), Dialect.SKILL_CREATOR, Design(1, 1, "m"), tiers).execute
+
+    assert found is not None and found.cost_usd is not None
+    assert found.input_tokens.high > 200_000, "all turns together are longer than the tier"
+    assert found.cost_usd.high == pytest.approx((found.input_tokens.high + found.output_tokens.high) / 1e6)
+
+
+def test_a_very_large_suite_is_estimated_from_some_of_its_cases() -> None:
+    small, large = (estimated(cases, Design(3, 2, None, JUDGE)).judge for cases in (500, 5_250))
+
+    assert small is not None and large is not None
+    assert large.calls.low == pytest.approx(small.calls.low * 10.5)
+    assert large.input_tokens.high == pytest.approx(small.input_tokens.high * 10.5, rel=0.01)
 
 
 def test_a_model_without_a_price_has_no_cost() -> None:
@@ -132,3 +166,13 @@ def test_what_is_no_suite_is_refused_with_the_remedy(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["estimate", str(file)])
 
     assert "assay validate" in str(result.exception)
+
+
+def test_the_command_judges_as_the_installation_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["estimate", str(written(tmp_path)), "--judge-model", MODEL, "--runs", "200"]
+    plain = CliRunner().invoke(app, words).output
+    monkeypatch.setenv("ASSAY_JUDGING", "batch")
+    half = CliRunner().invoke(app, words).output
+
+    assert "half price" not in plain, "3,200 runs are many, but batches are judged at once unless somebody says so"
+    assert "judged at half price" in half
