@@ -20,7 +20,7 @@ from service.aggregation.notes import notes
 from service.aggregation.records import COUNTED, BatchPlan, RunRecord
 from service.aggregation.runs import counted_run, uncounted_run
 from service.aggregation.scores import RunScores, score
-from service.aggregation.statistics import Statistics, statistics
+from service.aggregation.statistics import Statistics, missing_runs, statistics
 from service.aggregation.summary import run_summary
 from service.aggregation.tallies import CaseTally, Tallies
 from service.aggregation.words import label, verdict_sentence
@@ -94,6 +94,11 @@ class Aggregates:
     def verdict_sentence(self) -> str:
         """The verdict in words."""
         return verdict_sentence(self.statistics, self.tallies)
+
+    @property
+    def missing_runs(self) -> int:
+        """Runs of the compared arms that have no score."""
+        return sum(missing for missing, _ in missing_runs(self.tallies, self.plan).values())
 
     @property
     def feedback(self) -> Json:

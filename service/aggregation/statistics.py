@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from schemas.states import Outcome
+from service.aggregation.coverage import planned_runs
 from service.aggregation.moments import Moments
 from service.aggregation.paired import (
     ArmSpread,
@@ -47,6 +49,7 @@ class MetricStatistics:
     needed_for_observed: int | None
     bounds: Bounds | None
     gain: float | None
+    floors: dict[str, float]  # mean per arm over all cases with every missing run at 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +175,7 @@ def _metric(
         None if variance is None or delta is None else cases_needed(variance, delta.mean),
         None if points else _bounds(cases, read, plan),
         None if points else _gain(pairs),
+        {} if points else {arm: _floor(cases, read, plan, arm) for arm in arms},
     )
 
 
@@ -206,10 +210,30 @@ def _bounds(cases: Sequence[CaseTally], read: Read, plan: BatchPlan) -> Bounds |
     return Bounds(math.fsum(lows) / len(lows), math.fsum(highs) / len(highs), missing)
 
 
+def _floor(cases: Sequence[CaseTally], read: Read, plan: BatchPlan, arm: str) -> float:
+    """An arm's mean over all its cases with every missing run at 0."""
+    ranges = [_range(case.tally(arm), read, plan) for case in cases if _is_asked([*case.arms.values()], read)]
+    lows = [found[0] for found in ranges if found is not None]
+    return math.fsum(lows) / len(lows) if lows else 0.0
+
+
+def missing_runs(tallies: Tallies, plan: BatchPlan) -> dict[str, tuple[int, int]]:
+    """Runs without a score and runs planned, per arm of the comparison; what asks for nothing is not missed."""
+    found = {}
+    for arm in filter(None, (plan.treatment, plan.control)):
+        tally = tallies.configurations.get(arm, Tally())
+        planned = planned_runs(tallies, plan, arm) - tally.outcomes[Outcome.UNGRADED]
+        found[arm] = planned - tally.counted, planned
+    return found
+
+
 def _is_asked(arms: Sequence[Tally | None], read: Read) -> bool:
     """Whether the case has this metric; a case without any counted run is given the benefit of the doubt."""
     known = [tally for tally in arms if tally and tally.counted]
-    return not known or any(read(tally) for tally in known)
+    if known:
+        return any(read(tally) for tally in known)
+    outcomes = {outcome for tally in arms if tally for outcome in tally.outcomes}
+    return outcomes != {Outcome.UNGRADED}
 
 
 def _range(tally: Tally | None, read: Read, plan: BatchPlan) -> tuple[float, float, int] | None:

@@ -12,6 +12,7 @@ from service.aggregation.junit import write_junit
 from service.aggregation.markdown import benchmark_markdown, pull_request_summary
 from service.aggregation.paired import Verdict
 from service.aggregation.records import CaseFacts
+from service.errors import BadInput
 
 
 def batch(*pairs: tuple[int, int], total: int = 10) -> Aggregates:
@@ -58,6 +59,50 @@ def test_a_batch_without_a_counted_run_leaves_every_gate_undecided() -> None:
     report = judge_gates(found, Gates(0.5, 0.1, True, Verdict.HELPS))
     assert {result.state for result in report.results} == {GateState.UNDECIDED}
     assert report.exit_code == 2
+
+
+def with_survivors(scored: int, lost: int) -> Aggregates:
+    """Six cases where the treatment always passes and the control never does, as far as their runs came through."""
+    records = [
+        run(case, arm, number, passing(10 if arm == "with_skill" else 0, 10))
+        if number <= scored
+        else run(case, arm, number, outcome=Outcome.JUDGE_ERROR)
+        for case in range(6)
+        for arm in ("with_skill", "without_skill")
+        for number in range(1, scored + lost + 1)
+    ]
+    return aggregate(records, plan())
+
+
+EVERY_GATE = Gates(fail_under=0.9, min_delta=0.1, no_regression=True, require_verdict=Verdict.HELPS)
+
+
+def test_no_gate_passes_on_the_few_runs_that_came_through() -> None:
+    report = judge_gates(with_survivors(1, 9), EVERY_GATE)
+
+    assert {result.state for result in report.results} == {GateState.UNDECIDED}
+    assert report.exit_code == 2
+    assert all("108 runs missing: had they gone the other way" in result.sentence for result in report.results)
+
+
+def test_missing_runs_that_could_change_nothing_do_not_stop_a_gate() -> None:
+    assert judge_gates(with_survivors(7, 3), replace(EVERY_GATE, fail_under=0.65)).exit_code == 0
+    assert judge_gates(with_survivors(10, 1), EVERY_GATE).exit_code == 0
+
+
+def test_a_case_that_asks_for_nothing_is_not_missed() -> None:
+    asked = [run(case, arm, 1, passing(9, 10)) for case in range(4) for arm in ("with_skill", "without_skill")]
+    unasked = [run(9, arm, 1, outcome=Outcome.UNGRADED) for arm in ("with_skill", "without_skill")]
+    assert judge_gates(aggregate([*asked, *unasked], plan()), Gates(fail_under=0.9)).exit_code == 0
+
+
+@pytest.mark.parametrize("figure", [float("nan"), float("inf"), -0.1, 1.5])
+def test_a_floor_that_is_no_share_is_refused(figure: float) -> None:
+    with pytest.raises(BadInput, match="--fail-under"):
+        Gates(fail_under=figure)
+    if figure != -0.1:
+        with pytest.raises(BadInput, match="--min-delta"):
+            Gates(min_delta=figure)
 
 
 def test_an_interim_batch_passes_no_gate() -> None:
