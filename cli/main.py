@@ -1,8 +1,12 @@
 """The command `assay`: puts the subcommands together and turns errors into one sentence and an exit code."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from cli import batch as batch_commands
 from cli import calibrate as calibrate_command
@@ -28,8 +32,38 @@ from cli.run import run
 from cli.worker import migrate, worker
 from service.errors import AssayError, BadInput, CannotDecide
 
+BAD_INPUT = 3
+# Typer keeps its parser to itself; what it offers of it is this error's child.
+_USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
+
+
+@contextmanager
+def _misuse_is_bad_input() -> Iterator[None]:
+    """The parser leaves with 2, which here means that nothing can be decided."""
+    try:
+        yield
+    except _USAGE_ERROR as error:
+        error.exit_code = BAD_INPUT
+        raise
+
+
+class Commands(TyperGroup):
+    """All commands; one that is misused exits as any other bad input does."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Read the words before the command."""
+        with _misuse_is_bad_input():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the words after it, and do it."""
+        with _misuse_is_bad_input():
+            return super().invoke(ctx)
+
+
 app = typer.Typer(
     name="assay",
+    cls=Commands,
     help="Says, with honest statistics, whether an agent skill helps.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -77,7 +111,7 @@ app.add_typer(token_commands.app, name="token")
 
 def exit_code(error: AssayError) -> int:
     """0 is kept for success; 1 for a gate that failed."""
-    return 3 if isinstance(error, BadInput) else 2 if isinstance(error, CannotDecide) else 4
+    return BAD_INPUT if isinstance(error, BadInput) else 2 if isinstance(error, CannotDecide) else 4
 
 
 def main() -> None:
