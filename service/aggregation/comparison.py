@@ -1,7 +1,7 @@
 """Blind comparison of two versions: who won, and whether the judge can be trusted with the question.
 
 Every pair of outputs is judged twice, each version once as A. A win is what both orders agree on; anything else is a
-tie. A case goes to the version that won most of its runs.
+tie. A case goes to the version that won more than half of its judged runs.
 """
 
 import math
@@ -126,11 +126,9 @@ def _agreed(both: Sequence[Ballot]) -> str | None:
 
 
 def _majority(winners: Sequence[str | None]) -> str | None:
-    """The version that won more runs of a case; None when none did."""
-    counts = Counter(winner for winner in winners if winner is not None).most_common(2)
-    if not counts or (len(counts) == 2 and counts[0][1] == counts[1][1]):
-        return None
-    return counts[0][0]
+    """The version that won more than half of a case's judged runs, ties among them; None when none did."""
+    version, wins = Counter(winners).most_common(1)[0]
+    return version if 2 * wins > len(winners) else None
 
 
 def _count(winners: Iterable[str | None], challenger: str) -> Tally:

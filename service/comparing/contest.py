@@ -17,7 +17,7 @@ from service.comparing.sides import CHALLENGER, CHAMPION, SIDES, Excluded, Pair
 Json = dict[str, JsonValue]
 MOST_LISTED = 200
 DIFFERED = "The comparator chose differently when the order was swapped, so this counts as a tie. "
-OUTVOTED = "Over all runs of this case neither side won more often, so this counts as a tie. "
+OUTVOTED = "Neither side won more than half of the runs of this case, so this counts as a tie. "
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,15 @@ def test_the_majority_of_runs_takes_the_case() -> None:
     assert found.pairs.rate == pytest.approx(2 / 3)
 
 
+def test_one_win_among_ties_does_not_take_the_case() -> None:
+    tied = (Label.A, Label.A)
+    one_of_three = [*pair(1, 1, Label.A, Label.B), *pair(1, 2, *tied), *pair(1, 3, *tied)]
+    two_of_three = [*pair(2, 1, Label.A, Label.B), *pair(2, 2, Label.A, Label.B), *pair(2, 3, *tied)]
+    one_of_two = [*pair(3, 1, Label.A, Label.B), *pair(3, 2, *tied)]
+    found = contest([*one_of_three, *two_of_three, *one_of_two], "v1", "v0")
+    assert found.case_winners == {1: None, 2: "v1", 3: None}
+
+
 def test_a_pair_judged_in_one_order_only_decides_nothing() -> None:
     found = contest([Ballot(1, 1, "v1", "v0", Label.A)], "v1", "v0")
     assert (found.pairs.won, found.incomplete, found.win_rate) == (0, 1, None)
