@@ -76,7 +76,7 @@ class Results:
         cases = self._aggregate.cases(batch)
         with self._aggregate.aggregates(batch.id) as found:
             export = Export(aside, batch.iteration, self._aggregate.stored, found.plan.options)
-            export.use_text_ids(cases)
+            export.use_cases(cases)
             for record in self._aggregate.records(batch, cases):
                 export.add(record)
             root = export.finish(found)

@@ -15,7 +15,7 @@ class ReviewRow:
     """What one person says about one run."""
 
     run_id: int
-    case_label: str
+    case_position: int
     configuration: str
     run_number: int
     author: str
@@ -54,7 +54,7 @@ class ReviewRows:
         return self._select(reviews.c.batch_id == batch_id)
 
     def _select(self, condition: Any) -> list[ReviewRow]:
-        columns = (runs.c.case_label, runs.c.configuration, runs.c.run_number)
+        columns = (runs.c.case_position, runs.c.configuration, runs.c.run_number)
         query = select(reviews, *columns).join(runs, runs.c.id == reviews.c.run_id).where(condition)
         with self._engine.begin() as connection:
             rows = connection.execute(query.order_by(runs.c.position, reviews.c.created_at)).all()

@@ -10,7 +10,7 @@
 
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from pydantic import JsonValue
@@ -40,21 +40,23 @@ class Export:
         self.root.mkdir(parents=True, exist_ok=True)
         self._artifacts = artifacts
         self._options = options
+        self._names: dict[CaseId, str] = {}
         self._folders: dict[CaseId, Path] = {}
         self._ids_as_text = False
 
-    def use_text_ids(self, cases: Iterable[CaseFacts]) -> None:
-        """Where ids are numbers and texts mixed, write all as text: the readers sort them and would stop."""
+    def use_cases(self, cases: Sequence[CaseFacts]) -> None:
+        """Name the folders, and where ids are numbers and texts mixed write all as text: readers sort them."""
+        self._names = case_folders(cases)
         kinds = {type(case.id) for case in cases}
         self._ids_as_text = len(kinds) > 1
 
     def add(self, run: RunRecord) -> Path:
         """Write one run."""
-        arm = self._case_folder(run.case) / safe_name(run.configuration)
-        if not arm.exists():
-            arm.mkdir()
-            _put(arm / "eval_metadata.json", self._metadata(run.case))
-        folder = arm / f"run-{run.run_number}"
+        case = self._case_folder(run.case)
+        folder = case / run_folder(run.configuration, run.run_number)
+        if not folder.parent.exists():
+            folder.parent.mkdir()
+            _put(folder.parent / "eval_metadata.json", self._metadata(run.case))
         (folder / "outputs").mkdir(parents=True)
         copies = self._copy_artifacts(run, folder)
         if run.outcome in COUNTED:
@@ -78,10 +80,9 @@ class Export:
 
     def _case_folder(self, case: CaseFacts) -> Path:
         if case.id not in self._folders:
-            name = case_folder(case)
-            while (self.root / name).exists():
-                name += "-again"
-            self._folders[case.id] = self.root / name
+            if case.id not in self._names:
+                self._names = case_folders([case], self._names)
+            self._folders[case.id] = self.root / self._names[case.id]
             self._folders[case.id].mkdir()
             _put(self._folders[case.id] / "eval_metadata.json", self._metadata(case))
         return self._folders[case.id]
@@ -120,6 +121,30 @@ def _is_plain(name: str) -> bool:
     """Whether a name stays inside the folder it is written to."""
     path = PurePosixPath(name)
     return bool(path.parts) and not path.is_absolute() and ".." not in path.parts and "\0" not in name
+
+
+def case_folders(cases: Iterable[CaseFacts], taken: Mapping[CaseId, str] | None = None) -> dict[CaseId, str]:
+    """The folder of every case, each its own even where the names come to the same."""
+    found = dict(taken or {})
+    # A file system may not tell Case from case.
+    used = {name.lower() for name in found.values()}
+    for case in {case.id: case for case in cases}.values():
+        name = case_folder(case)
+        while name.lower() in used:
+            name += "-again"
+        used.add(name.lower())
+        found[case.id] = name
+    return found
+
+
+def run_folder(configuration: str, number: int) -> PurePosixPath:
+    """The folder of a run inside that of its case."""
+    return PurePosixPath(safe_name(configuration), f"run-{number}")
+
+
+def viewer_id(case: str, configuration: str, number: int) -> str:
+    """What skill-creator's viewer calls the run in this folder: its path with dashes."""
+    return str(case / run_folder(configuration, number)).replace("/", "-")
 
 
 def case_folder(case: CaseFacts) -> str:

@@ -16,7 +16,7 @@ from service.aggregation.benchmark import aggregate
 from service.aggregation.records import CaseFacts, Options, RunRecord
 from service.errors import Conflict
 from service.workspaces.artifacts import FolderArtifacts
-from service.workspaces.exporting import Export
+from service.workspaces.exporting import Export, case_folders
 from service.workspaces.reading import Workspace
 from service.workspaces.roles import arms
 
@@ -51,7 +51,7 @@ def batch() -> list[RunRecord]:
 
 def export(records: list[RunRecord], target: Path) -> Path:
     writer = Export(target, 2, SomeFiles(), Options())
-    writer.use_text_ids(record.case for record in records)
+    writer.use_cases([record.case for record in records])
     for record in records:
         writer.add(record)
     aggregates = aggregate(records, plan())
@@ -143,3 +143,9 @@ def test_a_folder_in_use_is_not_written_over(tmp_path: Path) -> None:
     export(batch(), tmp_path)
     with pytest.raises(Conflict, match="is not empty"):
         export(batch(), tmp_path)
+
+
+def test_cases_whose_names_come_to_the_same_have_a_folder_each() -> None:
+    cases = [CaseFacts("a b"), CaseFacts("a/b"), CaseFacts("A-b"), CaseFacts(1, "Über alles"), CaseFacts("1-ber-alles")]
+    names = list(case_folders(cases).values())
+    assert names == ["eval-a-b", "eval-a-b-again", "eval-A-b-again-again", "eval-1-ber-alles", "eval-1-ber-alles-again"]

@@ -1,7 +1,9 @@
 """Folders of runs become batches of given runs, and what cannot be taken in is refused with a sentence."""
 
+import io
 import json
 import os
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -324,6 +326,37 @@ def test_a_retry_grades_what_was_given_and_executes_nothing(parts: Parts, tmp_pa
     assert parts.desk.retry(accepted.batch_id, "default") == 1
     again = [run for run in runs(parts, accepted) if run.stage is not Stage.SETTLED]
     assert [(run.run_number, run.entry) for run in again] == [(1, Stage.CHECK)]
+
+
+def test_an_exported_review_goes_by_the_folder_of_its_run(parts: Parts, tmp_path: Path) -> None:
+    root = tmp_path / "w" / "iteration-1"
+    named = [{"id": 1, "name": "Extract: tables & text!"}, {"id": 2}, {"id": "Odd / one"}]
+    evals = [{**case, "prompt": "Do it.", "structural_expectations": []} for case in named]
+    put(root / "evals.json", {"skill_name": "notes", "evals": evals})
+    for folder in ("eval-1", "eval-2", "eval-Odd-one"):
+        for number in (1, 2):
+            add_run(root / folder / "with_skill" / f"run-{number}")
+            put(root / folder / "with_skill" / f"run-{number}" / "grading.json", grading(("It is done", True)))
+    accepted = take(parts, root, evals=root / "evals.json")
+    finished(parts, accepted)
+    for run in runs(parts, accepted):
+        parts.reviews.put(run.id, accepted.batch_id, "ann", "good")
+    parts.reviews.put(runs(parts, accepted)[0].id, accepted.batch_id, "bob", "too long")
+
+    with zipfile.ZipFile(io.BytesIO(exported(parts, accepted))) as archive:
+        paths = [Path(name) for name in archive.namelist()]
+        said = json.loads(archive.read("iteration-1/feedback.json"))["reviews"]
+
+    folders = {"-".join(path.parts[1:-1]) for path in paths if path.name == "run.json"}
+    assert {review["run_id"] for review in said} == folders
+    assert len(said) == len(folders) == 6
+    assert (said[0]["feedback"], said[0]["author"]) == ("ann: good\n\nbob: too long", "ann, bob")
+
+
+def exported(parts: Parts, accepted: Accepted) -> bytes:
+    out = io.BytesIO()
+    parts.results.export(accepted.batch_id, "default", out)
+    return out.getvalue()
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
