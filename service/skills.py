@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +65,8 @@ def find_skill(folder: Path) -> Path:
 def take_snapshot(folder: Path, artifacts: ArtifactStore) -> Snapshot:
     """Keep every file of the skill, so that later edits change nothing."""
     root = find_skill(folder)
+    fields = front_matter((root / "SKILL.md").read_text(encoding="utf-8", errors="replace"))
+    name = _addressable(fields.get("name") or root.resolve().name)
     files: dict[str, dict[str, Any]] = {}
     total = 0
     for path in _skill_files(root):
@@ -76,11 +79,10 @@ def take_snapshot(folder: Path, artifacts: ArtifactStore) -> Snapshot:
         blob = artifacts.put(data)
         executable = os.access(path, os.X_OK)
         files[path.relative_to(root).as_posix()] = {"sha256": blob.sha256, "size": blob.size, "executable": executable}
-    fields = front_matter((root / "SKILL.md").read_text(encoding="utf-8", errors="replace"))
-    name = fields.get("name") or root.resolve().name
     return Snapshot(name, fields.get("description", ""), digest_of(files), files, git_head(root))
 
 
+<<<<<<< HEAD
 class Withheld:
     """Why a file may be no case's input: with it an agent would hold the skill, or what it is judged by."""
 
@@ -131,6 +133,13 @@ class Withheld:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+=======
+def _addressable(name: str) -> str:
+    """A name that can stand in the path of an address; a clear refusal otherwise."""
+    if name in (".", "..") or any(letter == "/" or unicodedata.category(letter) == "Cc" for letter in name):
+        raise BadInput(f"the skill is called {name[:200]!r}; a name in SKILL.md has no / and no control characters")
+    return name
+>>>>>>> 94de1a0 (Refuse skill names that no address can hold)
 
 
 def digest_of(files: dict[str, dict[str, Any]]) -> str:

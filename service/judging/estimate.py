@@ -143,7 +143,9 @@ def judging(cases: list[Case], dialect: Dialect, runs_per_case: int, design: Des
     each = len(cases) / len(some)
     ends = [[one_judgement(case, dialect, end) for case in some] for end in (0, 1)]
     costs = [
-        known_sum([judgement_cost(prices, model, tokens, design, end) for model in design.judge.models for tokens in of])
+        known_sum(
+            [judgement_cost(prices, model, tokens, design, end) for model in design.judge.models for tokens in of]
+        )
         for end, of in enumerate(ends)
     ]
     with_repairs = Range(1.0, 1.0 + REPAIRED_SHARE)

@@ -76,8 +76,11 @@ def archive(cases: int = 1, name: str = "tiny", **files: str) -> bytes:
     """A zip of a skill with its suite."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as out:
-        out.writestr(f"{name}/SKILL.md", f"---\nname: {name}\ndescription: for tests\n---\nWrite a.txt.\n")
-        for path, text in {"evals/evals.json": json.dumps(suite(cases, name)), **files}.items():
+        own = {
+            "SKILL.md": f"---\nname: {name}\ndescription: for tests\n---\nWrite a.txt.\n",
+            "evals/evals.json": json.dumps(suite(cases, name)),
+        }
+        for path, text in {**own, **files}.items():
             out.writestr(f"{name}/{path}", text)
     return buffer.getvalue()
 

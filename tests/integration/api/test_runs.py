@@ -172,3 +172,13 @@ def test_a_skill_has_versions_and_a_history(served: Served, client: httpx2.Clien
     assert [version["version"] for version in versions] == ["v0", "v1"]
     assert history["skill_name"] == "grown" and len(history["iterations"]) == 2
     assert "grown" in {skill["name"] for skill in client.get("/v1/skills").json()["skills"]}
+
+
+def test_a_skill_whose_name_no_address_can_hold_is_refused(client: httpx2.Client) -> None:
+    bad = archive(**{"SKILL.md": "---\nname: a/b\ndescription: d\n---\n"})
+
+    kept = client.post("/v1/skills", files={"skill": ("tiny.zip", bad)})
+    submitted = submit(client, bad)
+
+    assert (kept.status_code, submitted.status_code) == (422, 422)
+    assert kept.json()["type"] == "urn:assay:problem:bad-input" and "no control characters" in kept.json()["detail"]

@@ -75,7 +75,7 @@ def test_repairs_are_in_tokens_and_cost_as_they_are_in_calls() -> None:
 
 def test_the_price_of_long_prompts_holds_for_a_turn_and_not_for_a_whole_run() -> None:
     plain = {"input": 1.0, "output": 1.0, "cache_read": 1.0, "cache_write_5m": 1.0, "cache_write_1h": 1.0}
-    dear = {name: 100.0 for name in plain}
+    dear = dict.fromkeys(plain, 100.0)
     tiers = Prices({"models": {"m": [{**plain, "up_to_prompt_tokens": 200_000}, dear]}})
 
     found = estimate(suite(1), Dialect.SKILL_CREATOR, Design(1, 1, "m"), tiers).execute
