@@ -122,7 +122,7 @@ class Client(Desk):
 
     def artifact(self, run_id: int, name: str) -> bytes:
         """One file of a run."""
-        return self._answer("GET", f"/v1/runs/{run_id}/artifacts/{name}").content
+        return self._answer("GET", f"/v1/runs/{run_id}/artifacts/{quote(name, safe='/')}").content
 
     def cancel(self, batch_id: str) -> Json:
         """Stop everything that has not ended."""
@@ -197,7 +197,7 @@ class Client(Desk):
 
     def comparison_file(self, comparison_id: str, name: str) -> bytes:
         """One file of a finished comparison."""
-        return self._answer("GET", f"/v1/comparisons/{comparison_id}/files/{name}").content
+        return self._answer("GET", f"/v1/comparisons/{comparison_id}/files/{quote(name, safe='')}").content
 
     def history(self, skill: str, dialect: str) -> Json:
         """history.json of a skill."""

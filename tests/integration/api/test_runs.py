@@ -10,6 +10,8 @@ import httpx2
 import pytest
 from support.api import Served, archive, finish, submit, work
 
+from cli.client import Client
+
 FILES = {"outputs/a.txt": b"0123456789", "outputs/page.html": b"<script>alert(1)</script>", "transcript.md": b"# hi\n"}
 
 
@@ -182,3 +184,15 @@ def test_a_skill_whose_name_no_address_can_hold_is_refused(client: httpx2.Client
 
     assert (kept.status_code, submitted.status_code) == (422, 422)
     assert kept.json()["type"] == "urn:assay:problem:bad-input" and "no control characters" in kept.json()["detail"]
+
+
+def test_the_client_fetches_an_artifact_whatever_it_is_called(served: Served, client: httpx2.Client) -> None:
+    files = {f"outputs/{name}": name.encode() for name in ("a#b.txt", "a?b=c.txt", "100%25.txt", "ä ö/x+y&z;.txt")}
+    batch = submit(client).json()["batch_id"]
+    work(served.parts, batch, "mine", files)
+
+    with Client(served.url, served.token("mine")) as assay:
+        run = next(assay.runs(batch))["id"]
+        fetched = {name: assay.artifact(run, name) for name in files}
+
+    assert fetched == files
