@@ -16,11 +16,17 @@ def open_desk(server: str | None, data: Path | None) -> Desk:
     if address:
         from cli.client import Client
 
-        token = settings.token.get_secret_value() if settings.token else filed.get("token")
+        token = settings.token.get_secret_value() if settings.token else _token_for(address, filed)
         return Client(address, token)
     from cli.local import open_local
 
     return open_local(settings if settings.database_url else embedded_settings(data=data))
+
+
+def _token_for(address: str, filed: dict[str, str]) -> str | None:
+    """The client file's token, which no other server than the file's own gets to see."""
+    own = filed.get("server", address)
+    return filed.get("token") if own.rstrip("/") == address.rstrip("/") else None
 
 
 def _filed(settings: Settings) -> dict[str, str]:
