@@ -34,6 +34,14 @@ _LEFT_OUT = frozenset({".git", "__pycache__", "node_modules", ".venv", ".assay",
 _PATIENCE_SECONDS = 60.0
 
 
+class Busy(Unavailable):
+    """The server asks us to come again later."""
+
+    def __init__(self, message: str, retry_after_seconds: float) -> None:
+        self.retry_after_seconds = retry_after_seconds
+        super().__init__(message)
+
+
 class Client(Desk):
     """Talks to one API with one token."""
 
@@ -100,6 +108,9 @@ class Client(Desk):
                     yield kind, data
                     if kind == "end":
                         return
+            except Busy as error:  # it lives and says when, so that patience has no end
+                alone_since = None
+                time.sleep(error.retry_after_seconds)
             except (httpx2.TransportError, Unavailable) as error:
                 alone_since = alone_since or time.monotonic()
                 if time.monotonic() - alone_since > _PATIENCE_SECONDS:
@@ -244,10 +255,17 @@ def error_of(answer: httpx2.Response) -> AssayError:
         others = [f"{one['path']}: {one['message']}" for one in problem.get("errors") or []]
     except (ValueError, KeyError, TypeError):
         return Unavailable(f"the server answered {answer.status_code} and no problem document; is it Assay's API?")
+    if answer.status_code == 429:
+        return Busy(detail, _retry_after(answer))
     known: dict[int, type[AssayError]] = {404: NotFound, 409: Conflict}
     kind = known.get(answer.status_code, Unavailable if answer.status_code >= 500 else BadInput)
     more = f" (also: {'; '.join(others[1:4])})" if len(others) > 1 else ""
     return kind(detail + more)
+
+
+def _retry_after(answer: httpx2.Response) -> float:
+    said = answer.headers.get("retry-after", "")
+    return float(min(int(said), 600)) if said.isascii() and said.isdigit() else 1.0
 
 
 def parsed_events(lines: Iterator[str]) -> Iterator[tuple[int | None, str, Json]]:

@@ -4,9 +4,10 @@ import io
 import tarfile
 from pathlib import Path
 
+import httpx2
 import pytest
 
-from cli.client import packed, parsed_events
+from cli.client import Busy, Client, error_of, packed, parsed_events
 from service.errors import BadInput
 
 
@@ -64,3 +65,31 @@ def test_events_are_read_as_they_were_sent() -> None:
     ]
 
     assert list(parsed_events(iter(lines))) == [(7, "stage", {"a": 1}), (None, "end", {})]
+
+
+def test_a_watcher_that_came_too_often_waits_as_long_as_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = {"type": "urn:assay:problem:too-many", "detail": "come again"}
+    answers = [
+        httpx2.Response(429, json=busy, headers={"Retry-After": "7"}),
+        httpx2.Response(429, json=busy),
+        httpx2.Response(200, text='event: progress\ndata: {"settled": 1}\n\nevent: end\ndata: {}\n\n'),
+    ]
+    slept: list[float] = []
+    monkeypatch.setattr("cli.client.time.sleep", slept.append)
+    assay = Client("http://assay.example")
+    assay._http = httpx2.Client(
+        base_url="http://assay.example", transport=httpx2.MockTransport(lambda _: answers.pop(0))
+    )
+
+    with assay:
+        assert list(assay.watch("batch")) == [{"settled": 1}]
+
+    assert slept == [7.0, 1.0]
+
+
+def test_a_request_that_came_too_often_says_when_to_come_again() -> None:
+    answer = httpx2.Response(429, json={"detail": "come again in 3 s"}, headers={"Retry-After": "3"})
+
+    error = error_of(answer)
+
+    assert isinstance(error, Busy) and (str(error), error.retry_after_seconds) == ("come again in 3 s", 3.0)
