@@ -57,7 +57,7 @@ class Client(Desk):
     def submit(self, skill: str | Path, **options: Unpack[SubmitOptions]) -> Json:
         """Submit a batch for the skill in a folder or archive; the same key and content give the same batch."""
         said: Json = {"settings": dict(options.get("settings") or {}), "priority": options.get("priority", 0)}
-        said |= _given(against=options.get("against"))
+        said |= _given(against=options.get("against"), max_open=options.get("max_open"))
         name, archive = packed(Path(skill))
         files: dict[str, Any] = {"skill": (name, archive, "application/octet-stream")}
         if (evals := suite_bytes(options.get("evals"))) is not None:

@@ -22,6 +22,7 @@ class SubmitOptions(TypedDict, total=False):
     against: str | None  # an earlier version instead of no skill
     idempotency_key: str | None  # the same key and content give the same batch
     priority: int
+    max_open: int | None  # most runs of the batch open at once
     dry_run: bool  # only say what it would find and take
 
 
@@ -42,7 +43,7 @@ class Desk(Protocol):
         """Let go of all connections."""
 
     def submit(self, skill: str | Path, **options: Unpack[SubmitOptions]) -> Json:
-        """Submit a batch for the skill in a folder; a server also takes an archive of it."""
+        """Submit a batch for the skill in a folder, or in an archive of one."""
 
     def batches(self, **asked: Any) -> Iterator[Json]:
         """All batches, newest first; `asked` may be state and skill."""

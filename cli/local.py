@@ -27,7 +27,8 @@ from service.regrade import RegradeRequest
 from service.settings import Settings
 from service.storage.batches import RETRYABLE
 from service.storage.schema import migrate
-from service.submitting import Submission
+from service.submitting import Accepted, Preview, Submission
+from service.uploads import Parcel
 
 _KEPT = {
     "benchmark": "benchmark.json",
@@ -51,18 +52,27 @@ class Local(Desk):
 
     def submit(self, skill: str | Path, **options: Unpack[SubmitOptions]) -> Json:
         """Accept a batch; it runs when workers do."""
+        path = Path(skill)
         made = Submission(
-            Path(skill),
+            path,
             suite_bytes(options.get("evals")),
             self._team,
             options.get("settings") or {},
             options.get("against"),
             options.get("priority", 0),
-            idempotency_key=options.get("idempotency_key"),
+            options.get("max_open"),
+            options.get("idempotency_key"),
         )
+        parcel = Parcel(path, path.name) if path.is_file() else None
         if options.get("dry_run"):
-            return PreviewDocument.of(self._parts.desk.preview(made)).model_dump(mode="json")
-        return AcceptedDocument.of(self._parts.desk.submit(made)).model_dump(mode="json")
+            return PreviewDocument.of(self._preview(parcel, made)).model_dump(mode="json")
+        return AcceptedDocument.of(self._accept(parcel, made)).model_dump(mode="json")
+
+    def _preview(self, parcel: Parcel | None, made: Submission) -> Preview:
+        return self._parts.uploads.preview(parcel, made) if parcel else self._parts.desk.preview(made)
+
+    def _accept(self, parcel: Parcel | None, made: Submission) -> Accepted:
+        return self._parts.uploads.submit(parcel, made) if parcel else self._parts.desk.submit(made)
 
     def batches(self, **asked: Any) -> Iterator[Json]:
         """All batches, newest first."""

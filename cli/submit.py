@@ -33,7 +33,7 @@ Examples:
 
 
 def submit(
-    skill: Annotated[Path, typer.Argument(help="The folder that holds SKILL.md, or with --server an archive of it.")],
+    skill: Annotated[Path, typer.Argument(help="The folder that holds SKILL.md, or an archive of it.")],
     evals: Evals = None,
     runs: Runs = None,
     baseline: Baseline = None,
@@ -44,6 +44,7 @@ def submit(
     judge_model: JudgeModel = None,
     others: Set = None,
     priority: Annotated[int, typer.Option(help="Higher goes first inside the team.")] = 0,
+    max_open: Annotated[int | None, typer.Option(min=1, help="Most runs of the batch open at once.")] = None,
     key: Annotated[str | None, typer.Option(help="The same key and content give the same batch.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would find and take.")] = False,
     as_json: AsJson = False,
@@ -60,6 +61,7 @@ def submit(
             against=against,
             idempotency_key=key,
             priority=priority,
+            max_open=max_open,
             dry_run=dry_run,
         )
     if as_json:
@@ -73,7 +75,12 @@ def submit(
         tell_cost(answer.get("estimate"))
         print(answer["batch_id"])
         if desk.is_only_a_queue:
-            typer.echo(f"it waits for workers: assay run {skill} --resume works it off, or assay serve", err=True)
+            typer.echo(f"it waits for workers: {_workers(skill)}", err=True)
+
+
+def _workers(skill: Path) -> str:
+    """Who works a batch of the data folder off; `assay run` wants a folder."""
+    return f"assay run {skill} --resume works it off, or assay serve" if skill.is_dir() else "assay serve works it off"
 
 
 def tell_findings(findings: list[dict[str, str]], also_notes: bool = False) -> None:
