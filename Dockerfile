@@ -4,18 +4,22 @@ ARG PYTHON_IMAGE=python:3.12.12-slim-bookworm
 FROM ${PYTHON_IMAGE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_CONSTRAINT=/src/constraints.txt
 WORKDIR /src
-COPY constraints.txt pyproject.toml README.md LICENSE ./
+COPY constraints.txt pyproject.toml ./
 # Outside /usr: the sandbox shows /usr to agents, and they need not see the service's code.
 RUN python -m venv /opt/assay
+# EXTRAS=[claude-code] adds the Claude Code command line: 370 MB.
+ARG EXTRAS=
+# First what Assay stands on, with empty packages in its place: an edit of the code installs the code alone.
+RUN mkdir schemas service api workers cli simulator && touch README.md LICENSE \
+    && /opt/assay/bin/pip install ".${EXTRAS}" && /opt/assay/bin/pip uninstall --yes skill-assay
+COPY README.md LICENSE ./
 COPY schemas schemas
 COPY service service
 COPY api api
 COPY workers workers
 COPY cli cli
 COPY simulator simulator
-# EXTRAS=[claude-code] adds the Claude Code command line: 370 MB.
-ARG EXTRAS=
-RUN /opt/assay/bin/pip install ".${EXTRAS}" && /opt/assay/bin/python -m compileall -q /opt/assay
+RUN /opt/assay/bin/pip install --no-deps . && /opt/assay/bin/python -m compileall -q /opt/assay
 
 FROM ${PYTHON_IMAGE}
 RUN apt-get update \

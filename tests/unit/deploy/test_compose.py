@@ -1,6 +1,7 @@
 """The compose files: valid, and every promise about them held."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -152,6 +153,14 @@ class TestDockerfile:
         packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 
         assert set(packages) <= {line.split()[1] for line in self.lines if line.startswith("COPY")}
+
+    def test_an_edit_of_the_code_installs_the_code_alone(self) -> None:
+        text = "\n".join(self.lines)
+        first, second = [found.start() for found in re.finditer("bin/pip install", text)]
+        copies = [found.start() for found in re.finditer(r"^COPY (?!--from|constraints)", text, re.MULTILINE)]
+
+        assert first < min(copies) and max(copies) < second
+        assert text[second:].startswith("bin/pip install --no-deps .")
 
     def test_it_runs_as_nobody_outside_usr(self) -> None:
         assert "USER 10001:10001" in self.lines and 'ENTRYPOINT ["assay"]' in self.lines
