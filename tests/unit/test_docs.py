@@ -14,6 +14,7 @@ import pytest
 
 from schemas.checks import CHECK_TYPES
 from schemas.dialects import read_suite
+from schemas.kinds import Dialect
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -52,17 +53,19 @@ def test_every_command_marked_as_runnable_runs(page: Path, tmp_path: Path) -> No
         assert (tmp_path / "report.html").stat().st_size > 1_000
 
 
-def test_examples_of_suites_are_valid_and_show_every_type() -> None:
+def test_examples_of_suites_are_valid_and_show_every_dialect_and_type() -> None:
     suites = [content for words, content in blocks(ROOT / "docs" / "writing-a-suite.md") if words == "json"]
-    shown = set()
+    shown, dialects = set(), set()
 
     for text in suites:
         suite = read_suite(text.encode())
         assert [finding for finding in suite.findings if finding.level != "note"] == []
+        dialects.add(suite.dialect)
         for case in json.loads(text).get("evals", []):
             shown |= {check["type"] for check in case.get("structural_expectations", [])}
 
     assert shown == set(CHECK_TYPES)
+    assert dialects == set(Dialect)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -112,3 +115,10 @@ def test_doctor_is_asked_where_the_sandbox_and_the_key_are() -> None:
     asked = re.findall(r"compose exec (\w+) assay doctor", (ROOT / "docs" / "operating.md").read_text())
 
     assert asked == ["executor"]
+
+
+def test_no_documented_command_takes_away_workers() -> None:
+    lines = [line for page in PAGES for line in re.findall(r"docker compose up -d[^\n`]*", page.read_text())]
+
+    # `up` without its numbers goes back to one worker of each role.
+    assert len(lines) >= 3 and [line for line in lines if "--scale judge=" not in line] == []
