@@ -82,7 +82,6 @@ def take_snapshot(folder: Path, artifacts: ArtifactStore) -> Snapshot:
     return Snapshot(name, fields.get("description", ""), digest_of(files), files, git_head(root))
 
 
-<<<<<<< HEAD
 class Withheld:
     """Why a file may be no case's input: with it an agent would hold the skill, or what it is judged by."""
 
@@ -133,13 +132,13 @@ class Withheld:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-=======
+
+
 def _addressable(name: str) -> str:
     """A name that can stand in the path of an address; a clear refusal otherwise."""
     if name in (".", "..") or any(letter == "/" or unicodedata.category(letter) == "Cc" for letter in name):
         raise BadInput(f"the skill is called {name[:200]!r}; a name in SKILL.md has no / and no control characters")
     return name
->>>>>>> 94de1a0 (Refuse skill names that no address can hold)
 
 
 def digest_of(files: dict[str, dict[str, Any]]) -> str:

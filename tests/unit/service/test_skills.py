@@ -86,7 +86,6 @@ def test_what_is_no_skill_is_refused(what: str, tmp_path: Path, artifacts: Files
         take_snapshot(tmp_path / what, artifacts)
 
 
-<<<<<<< HEAD
 SUITE = b'{"skill_name": "s", "evals": [{"id": 1, "prompt": "p", "expectations": ["e"]}]}'
 
 
@@ -141,7 +140,8 @@ def test_files_beside_the_suite_are_inputs(tested_skill: Path, name: str) -> Non
     [found], findings = resolve_files([name], tested_skill, refuse=Withheld(tested_skill, SUITE))
 
     assert found.name == name and "withheld_input" not in [finding.code for finding in findings]
-=======
+
+
 @pytest.mark.parametrize("name", ["a/b", "/", "..", "tab\there", "nul\0", "del\x7f"])
 def test_a_name_that_no_address_can_hold_is_refused(tmp_path: Path, name: str) -> None:
     skill = tmp_path / "skill"
@@ -159,4 +159,3 @@ def test_any_other_name_is_fine(tmp_path: Path, name: str) -> None:
     (skill / "SKILL.md").write_text(f"---\nname: {name}\n---\n")
 
     assert take_snapshot(skill, FilesystemArtifacts(tmp_path / "kept", 10_000)).name == name
->>>>>>> 94de1a0 (Refuse skill names that no address can hold)
