@@ -15,8 +15,10 @@ import pytest
 from support.whole_batch import WithModels
 
 from schemas.states import Outcome
+from service.runners.messages import AgentLimits
 from service.storage.rows import Blob, RunRow
 from simulator import Simulator, start
+from simulator.faults import KINDS
 
 TRIES = 2  # of one call
 ATTEMPTS = 2  # of a stage; a busy model is tried twice too, because its time is short here
@@ -56,6 +58,11 @@ EXECUTOR = [
     Met("prompt_too_long", Outcome.EXECUTOR_ERROR, 1),
     Met("too_large", Outcome.EXECUTOR_ERROR, 1),
     Met("unauthorized", Outcome.INFRA_ERROR, 1),
+    Met("ramp_limited", Outcome.INFRA_ERROR, ATTEMPTS, LONG),
+    Met("unavailable", Outcome.INFRA_ERROR, TRIES * ATTEMPTS),
+    Met("forbidden", Outcome.INFRA_ERROR, 1),
+    Met("not_found", Outcome.INFRA_ERROR, 1),
+    Met("pause_turn", Outcome.EXECUTOR_ERROR, AgentLimits().turns),
 ]
 JUDGE = [
     Met("rate_limited", Outcome.INFRA_ERROR, ATTEMPTS, LONG),
@@ -69,7 +76,23 @@ JUDGE = [
     Met("max_tokens", Outcome.JUDGE_ERROR, 2),
     Met("context_exceeded", Outcome.JUDGE_ERROR, 1),
     Met("prompt_too_long", Outcome.JUDGE_ERROR, 1),
+    Met("ramp_limited", Outcome.INFRA_ERROR, ATTEMPTS, LONG),
+    Met("unavailable", Outcome.INFRA_ERROR, TRIES * ATTEMPTS),
+    Met("stream_error", Outcome.INFRA_ERROR, TRIES * ATTEMPTS),  # a judge does not stream: cut
+    Met("hang", Outcome.TIMEOUT, 1),
+    Met("too_large", Outcome.JUDGE_ERROR, 1),
+    Met("unauthorized", Outcome.INFRA_ERROR, 1),
+    Met("forbidden", Outcome.INFRA_ERROR, 1),
+    Met("not_found", Outcome.INFRA_ERROR, 1),
 ]
+PAUSES = "settles no run but pauses the team's batches: tests/integration/test_spend_limit.py"
+NOT_HERE = {
+    ("agent", "spend_limit"): PAUSES,
+    ("agent", "billing"): PAUSES,
+    ("judge", "spend_limit"): PAUSES,
+    ("judge", "billing"): PAUSES,
+    ("judge", "pause_turn"): "a judge has no tools of the provider's to pause for",
+}
 MET = {f"{who}-{met.case}": (who, met) for who, all_ in (("agent", EXECUTOR), ("judge", JUDGE)) for met in all_}
 HEALTHY = "agent-nothing"
 TOO_LATE = [name for name, (who, met) in MET.items() if who == "agent" and met.outcome is Outcome.TIMEOUT]
@@ -115,10 +138,17 @@ def counted(simulator: Simulator) -> Counter[tuple[str, str]]:
     """How often each case's agent and judge asked the model."""
     found: Counter[tuple[str, str]] = Counter()
     for request in simulator.requests():
-        body = json.loads(request["body"])
-        who = "judge" if body["model"] == "simulated-judge" else "agent"
-        found[who, next(name for name in [*MET, HEALTHY] if f"task {name} please" in request["body"])] += 1
+        found[asker_of(request)] += 1
     return found
+
+
+def asker_of(request: dict[str, Any]) -> tuple[str, str]:
+    """Who asked, and in which case: the header names the case, whatever the body holds."""
+    case = request["headers"].get("x-assay-run", "").split("/")[0]
+    told = {key: request[key] for key in ("method", "path", "headers")}
+    assert case in [*MET, HEALTHY], f"nobody knows this request: {told}, its body: {request['body'][:500]!r}"
+    # Of a message that names both, the judge's model is the one that is asked.
+    return ("judge" if '"model":"simulated-judge"' in request["body"].replace(" ", "") else "agent"), case
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +157,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, bubblewrap: str) -> Iterator
     folder = tmp_path_factory.mktemp("faults")
     for place in (folder, folder.parent, folder.parent.parent):
         place.chmod(0o755)
-    with start() as simulator:
+    with start(keep_requests=5_000) as simulator:
         simulator.add_faults(*(fault(who, met) for who, met in MET.values()))
         parts = WithModels(
             folder / "data",
@@ -151,6 +181,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory, bubblewrap: str) -> Iterator
         parts.close()
 
 
+@pytest.mark.parametrize("who", ["agent", "judge"])
+def test_every_fault_has_its_line_or_a_reason_why_it_has_none(who: str) -> None:
+    lines = {met.kind for one, met in MET.values() if one == who}
+    excused = {kind for one, kind in NOT_HERE if one == who}
+
+    assert lines | excused == set(KINDS)
+    assert not lines & excused
+
+
 @pytest.mark.parametrize("name", MET)
 def test_a_fault_that_lasts_ends_its_run_in_its_outcome_unscored_and_within_the_bound(whole: Whole, name: str) -> None:
     who, met = MET[name]
@@ -159,7 +198,10 @@ def test_a_fault_that_lasts_ends_its_run_in_its_outcome_unscored_and_within_the_
     assert row.outcome is met.outcome, (row.error, whole.asked[who, name])
     assert row.error
     assert "grading.json" not in whole.files[name]
-    assert ("transcript.md" in whole.files[name]) or row.outcome is Outcome.INFRA_ERROR
+    # What was tried until it was given up was handed back each time, and left nothing to keep.
+    was_given_up = row.error.startswith("given up")
+    kept = {"transcript.md", "transcript.jsonl", "metrics.json", "timing.json", "execution.json"}
+    assert kept <= set(whole.files[name]) or was_given_up
     assert 1 <= whole.asked[who, name] <= met.most
     # An executed run is not executed again because its judge failed.
     assert whole.asked["judge", name] == 0 if who == "agent" else whole.files[name]["metrics.json"].size > 0
