@@ -54,8 +54,11 @@ class LaneRows:
     def forget_answers(self, batch_id: str) -> None:
         failed = and_(runs.c.batch_id == batch_id, runs.c.outcome == Outcome.JUDGE_ERROR)
         of_failed = lane_requests.c.run_id.in_(select(runs.c.id).where(failed))
+        # While a shipment is collected, a request less would make the provider's batch look like somebody else's.
+        collecting = exists().where(shipments.c.id == lane_requests.c.shipment_id, shipments.c.state == "sent")
+        unusable = and_(of_failed, lane_requests.c.state == RequestState.ANSWERED, not_(collecting))
         with database_errors(), self._engine.begin() as connection:
-            connection.execute(delete(lane_requests).where(of_failed, lane_requests.c.state == RequestState.ANSWERED))
+            connection.execute(delete(lane_requests).where(unusable))
 
     def pack(self, settings: LaneSettings) -> tuple[Shipment, list[LaneRequest]] | None:
         with database_errors(), self._engine.begin() as connection:

@@ -128,7 +128,7 @@ class Shipping:
         if not bodies:
             self._store.mark_lost(shipment.id)
             return False
-        self._send(bodies, held)
+        self._send([request for request in requests if request.id in bodies], bodies, held)
         return True
 
     def _load_all(
@@ -154,13 +154,16 @@ class Shipping:
         self._store.mark_cancelled(shipment.id)
         log.info("shipment cancelled", shipment=shipment.id, provider=shipment.provider_id)
 
-    def _send(self, bodies: dict[str, JudgeRequest], shipment: Shipment) -> None:
+    def _send(self, requests: list[LaneRequest], bodies: dict[str, JudgeRequest], shipment: Shipment) -> None:
         try:
             state = self._provider.create({id_: body.params() for id_, body in bodies.items()})
         except StageFailed as refused:
             # A refusal is an answer: nothing was created.
             self._store.unpack(shipment.id, bodies, RequestState.RETURNED, str(refused))
             self._store.mark_lost(shipment.id)
+            for request in requests:
+                # Else the realtime lane would find the money reserved that it is to be asked with.
+                self._budget.correct(request, None)
             return
         if not self._store.mark_sent(shipment, state.id):
             # Its requests go with another shipment now: they must not be paid for here as well.

@@ -620,6 +620,28 @@ def test_a_request_whose_run_is_gone_does_not_stop_the_others(
     assert (house.states(), paid(model)) == ({"returned", "answered"}, (1, 0))
 
 
+class RefusingLane(Lane):
+    """Takes no message batch at all."""
+
+    def create(self, requests: Mapping[str, Mapping[str, Any]]) -> LaneState:
+        raise StageFailed(Outcome.JUDGE_ERROR, f"{len(requests)} requests are too many")
+
+
+def test_a_refused_shipment_is_asked_in_real_time_with_the_money_it_had_reserved(
+    engine: Engine, client: ModelClient, model: simulator.Simulator
+) -> None:
+    house = House(engine, client)
+    house.account, house.worst_cost = Account("batch:b", max_cost_usd=1.0), lambda *_: 2.0
+    house.provider = RefusingLane(client.connection, client.prices)
+    house.judge(1)
+
+    house.step()
+
+    house.budgets.reserve(Reservation((house.account,)), Spend(1.0))  # nothing of it is held
+    assert house.judge(1) is True
+    assert paid(model) == (0, 1)
+
+
 class TornLane(Lane):
     """Its results have a line that was cut."""
 
