@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from schemas.grading import Grading
 from service.errors import StageFailed, Unavailable
-from service.judging.judgement import Ask, InLane, Judgement, JudgementStore, SlotJudgement
+from service.judging.judgement import Ask, FirstAnswer, InLane, Judgement, JudgementStore, SlotJudgement
 from service.judging.material import JudgeMaterial
 from service.judging.noise import is_sampled
 from service.judging.panel import disagreements, join
@@ -100,8 +100,12 @@ class _Counting:
         self._store = store
         self.paid: list[SlotJudgement] = []
 
-    def get(self, judgement_id: str) -> SlotJudgement | None:
+    def get(self, judgement_id: str) -> SlotJudgement | FirstAnswer | None:
         return self._store.get(judgement_id) if self._store else None
+
+    def put_first(self, first: FirstAnswer) -> None:
+        if self._store:
+            self._store.put_first(first)
 
     def put(self, judgement: SlotJudgement) -> None:
         self.paid.append(judgement)

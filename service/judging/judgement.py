@@ -79,11 +79,24 @@ class SlotJudgement(Word):
     natives_left_out: bool = False  # the model refused images and PDFs, and judged without them
 
 
+class FirstAnswer(Word):
+    """An unusable answer to a request; only its repair is still to be asked for."""
+
+    id: str  # of the judgement that it is to become
+    model: str
+    prompt_version: str
+    natives_left_out: bool = False
+    answer: JudgeAnswer
+
+
 class JudgementStore(Protocol):
     """Keeps judgements by id."""
 
-    def get(self, judgement_id: str) -> SlotJudgement | None:
-        """The judgement, if it was made before."""
+    def get(self, judgement_id: str) -> SlotJudgement | FirstAnswer | None:
+        """The judgement, if it was made before; or the answer that is still to be repaired."""
+
+    def put_first(self, first: FirstAnswer) -> None:
+        """Keep an unusable answer whose repair has to wait: it is paid for."""
 
     def put(self, judgement: SlotJudgement) -> None:
         """Keep it; a second one under the same id changes nothing."""

@@ -5,9 +5,11 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
+from service.errors import Unavailable
 from service.judging.answers import Unusable, read_answer
 from service.judging.judgement import (
     Ask,
+    FirstAnswer,
     JudgeAnswer,
     JudgeFailed,
     JudgementStore,
@@ -26,22 +28,47 @@ MAX_REPEATED_CHARS = 60_000  # of an unusable answer that is shown to the judge 
 def slot_judgement(request: JudgeRequest, ask: Ask, store: JudgementStore) -> SlotJudgement:
     """One seat's judgement: found, or asked for and kept."""
     found = store.get(request.id)
-    if found is not None:
+    if isinstance(found, SlotJudgement):
         return found
-    made = ask_once_or_twice(request, ask)
+    made = ask_once_or_twice(request, ask, store, found)
     store.put(made)
     return made
 
 
-def ask_once_or_twice(request: JudgeRequest, ask: Ask) -> SlotJudgement:
+def ask_once_or_twice(
+    request: JudgeRequest, ask: Ask, store: JudgementStore, kept: FirstAnswer | None = None
+) -> SlotJudgement:
     """Ask; an unusable answer gets one chance of repair with the exact complaint."""
-    taken, first = ask_as_taken(request, ask)
+    taken, first = asked_before(request, kept) if kept else ask_as_taken(request, ask)
     left_out = taken is not request
     try:
         return judged(taken, read(taken, first), [first], left_out)
     except Unusable as complaint:
-        second = ask(repaired(taken, first, complaint))
+        second = ask_for_repair(repaired(taken, first, complaint), ask, store, first_answer(request, first, left_out))
         return judged(taken, read_last(taken, second), [first, second], left_out)
+
+
+def ask_for_repair(request: JudgeRequest, ask: Ask, store: JudgementStore, first: FirstAnswer) -> JudgeAnswer:
+    """The second answer; when it has to wait the first one is kept, so that nobody pays for it again."""
+    try:
+        return ask(request)
+    except Unavailable:
+        store.put_first(first)
+        raise
+
+
+def first_answer(request: JudgeRequest, answer: JudgeAnswer, left_out: bool) -> FirstAnswer:
+    """What is kept of an answer that is to be repaired."""
+    version = request.prompt_version
+    return FirstAnswer(
+        id=request.id, model=request.slot.model, prompt_version=version, natives_left_out=left_out, answer=answer
+    )
+
+
+def asked_before(request: JudgeRequest, kept: FirstAnswer) -> tuple[JudgeRequest, JudgeAnswer]:
+    """The request as it was taken then, and its answer."""
+    named = without_natives(request) if kept.natives_left_out else None
+    return named or request, kept.answer
 
 
 def ask_as_taken(request: JudgeRequest, ask: Ask) -> tuple[JudgeRequest, JudgeAnswer]:

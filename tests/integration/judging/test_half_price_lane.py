@@ -118,7 +118,7 @@ class House:
 
     def kept_of(self, number: int) -> SlotJudgement:
         found = self.kept.get(load(LaneRequest("", number, "b", "default", Slot("simulated"), 0)).id)
-        assert found is not None
+        assert isinstance(found, SlotJudgement)
         return found
 
     def ledger(self) -> list[Any]:

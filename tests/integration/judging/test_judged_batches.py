@@ -11,6 +11,9 @@ from support.whole_batch import WithModels
 from typer.testing import CliRunner
 
 from cli.main import app
+from service.judging.judgement import FirstAnswer, JudgeAnswer, SlotJudgement, TokensUsed
+from service.judging.kept import KeptJudgements
+from service.judging.verdict import Verdict
 from service.storage.rows import RunRow
 from service.submitting import Submission
 from simulator import Simulator, start
@@ -107,3 +110,16 @@ def test_the_submit_command_says_the_cost(parts: WithModels, skill: Path) -> Non
     assert done.exit_code == 0, done.output
     assert re.search(r"estimated cost: \d+\.\d\d to \d+\.\d\d USD", done.stderr)
     assert re.fullmatch(r"[0-9a-z]{26}", done.stdout.strip())
+
+
+def test_a_first_answer_is_kept_beside_its_judgement_until_that_is_there(parts: WithModels) -> None:
+    kept = KeptJudgements(parts.store.engine)
+    one = "a" * 64
+    first = FirstAnswer(id=one, model="m", prompt_version="1", answer=JudgeAnswer("no", tokens=TokensUsed(input=7)))
+
+    kept.put_first(first)
+    before = kept.get(one)
+    made = SlotJudgement(id=one, model="m", number=0, repeat=0, prompt_version="1", verdict=Verdict())
+    kept.put(made)
+
+    assert (before, kept.get(one), kept.get("b" * 64)) == (first, made, None)

@@ -14,7 +14,7 @@ from schemas.kinds import Dialect
 from schemas.states import Outcome
 from service.errors import Unavailable
 from service.judging.judge import judge
-from service.judging.judgement import InLane, JudgeFailed, SlotJudgement
+from service.judging.judgement import FirstAnswer, InLane, JudgeFailed, SlotJudgement
 from service.judging.material import JudgeMaterial, output_file
 from service.judging.request import JudgeRequest
 from service.judging.settings import JudgeSettings
@@ -29,9 +29,13 @@ class Shelf:
 
     def __init__(self) -> None:
         self.kept: dict[str, SlotJudgement] = {}
+        self.firsts: dict[str, FirstAnswer] = {}
 
-    def get(self, judgement_id: str) -> SlotJudgement | None:
-        return self.kept.get(judgement_id)
+    def get(self, judgement_id: str) -> SlotJudgement | FirstAnswer | None:
+        return self.kept.get(judgement_id) or self.firsts.get(judgement_id)
+
+    def put_first(self, first: FirstAnswer) -> None:
+        self.firsts[first.id] = first
 
     def put(self, judgement: SlotJudgement) -> None:
         self.kept.setdefault(judgement.id, judgement)
@@ -395,3 +399,18 @@ def test_a_repeat_that_is_in_the_lane_is_waited_for(statement_run: JudgeMaterial
 
     with pytest.raises(InLane):
         judge(statement_run, JudgeSettings(models=("a",), rejudge_share=1.0), ScriptedJudge(answer_to, travelling))
+
+
+def test_an_answer_whose_repair_has_to_wait_is_not_paid_for_again(statement_run: JudgeMaterial) -> None:
+    shelf = Shelf()
+
+    def busy(_: JudgeRequest) -> dict[str, Any]:
+        raise RetryLater(5.0, "the model is busy")
+
+    with pytest.raises(RetryLater):
+        judge(statement_run, ONE, ScriptedJudge(lambda _: "no", busy), shelf)
+    again = ScriptedJudge()
+    judgement = judge(statement_run, ONE, again, shelf)
+
+    assert [len(request.messages) for request in again.asked] == [3], "only the repair is asked for"
+    assert (judgement.slots[0].calls, judgement.slots[0].tokens.input) == (2, 200)
