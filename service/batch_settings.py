@@ -1,5 +1,6 @@
 """What a batch uses, and who said so: the submit, then the suite, then the installation, then our default."""
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
@@ -30,6 +31,7 @@ NAMES = (
 RUNNERS = ("command", "messages", "claude_code")
 # What stands in the place of a runner where runs were given, not executed; nobody can ask for it.
 GIVEN = "given"
+_DATE = re.compile(r"[-@]20\d{6}$|-latest$")
 _FROM_SUITE = ("runs_per_eval", "structural_gate", "judge_model", "baseline_comparison")
 
 
@@ -126,7 +128,8 @@ def _refuse_own_judge(values: Mapping[str, Any]) -> None:
 
 def refuse_self_judge(executor_model: str | None, judge_models: Sequence[str | None], allow_self_judge: bool) -> None:
     """A model must not grade its own work unless somebody wanted that."""
-    if executor_model and executor_model in judge_models and not allow_self_judge:
+    judges = {undated(judge) for judge in judge_models if judge}
+    if executor_model and undated(executor_model) in judges and not allow_self_judge:
         raise BadInput(
             f"{executor_model} would judge its own work; choose another judge_model or set allow_self_judge: true"
         )
@@ -142,6 +145,11 @@ def refuse_command(said: Mapping[str, Any], allowed: Sequence[str]) -> None:
     if not all(word.startswith(folders) and ".." not in PurePosixPath(word).parts for word in named):
         words_said = shlex.join(words)[:200]
         raise BadInput(f"the command {words_said!r} is not allowed here; ask the operator to add it to ASSAY_COMMANDS")
+
+
+def undated(model: str) -> str:
+    """A model's name without the date of its snapshot: claude-sonnet-4-5-20250929 and claude-sonnet-4-5 are one."""
+    return _DATE.sub("", model)
 
 
 def _words(command: Any) -> list[str] | None:

@@ -3,7 +3,7 @@
 import pytest
 
 from schemas.suite import EvalConfig
-from service.batch_settings import refuse_command, resolve
+from service.batch_settings import refuse_command, refuse_self_judge, resolve
 from service.errors import BadInput
 from service.settings import Settings
 
@@ -114,3 +114,20 @@ def test_a_budget_is_refused_where_every_process_would_spend_it_anew() -> None:
     assert resolve({"command": "x"}, None, alone)["max_cost_usd"]["value"] is None
     assert resolve({"command": "x", "max_cost_usd": 5.0}, None, shared)["max_cost_usd"]["value"] == 5.0
     assert resolve({"command": "x", "max_cost_usd": 5.0}, None, Settings())["max_cost_usd"]["value"] == 5.0
+
+
+@pytest.mark.parametrize(
+    ("executor", "judge"),
+    [
+        ("claude-sonnet-4-5", "claude-sonnet-4-5-20250929"),
+        ("claude-sonnet-4-5-20250929", "claude-sonnet-4-5"),
+        ("claude-sonnet-4-5@20250929", "claude-sonnet-4-5-20250929"),
+        ("claude-sonnet-4-5-latest", "claude-sonnet-4-5"),
+    ],
+)
+def test_a_model_does_not_judge_its_own_work_under_a_dated_name(executor: str, judge: str) -> None:
+    with pytest.raises(BadInput, match="would judge its own work"):
+        refuse_self_judge(executor, [judge], allow_self_judge=False)
+
+    refuse_self_judge(executor, [judge], allow_self_judge=True)
+    refuse_self_judge("claude-sonnet-4-5", ["claude-sonnet-4-6-20250929", None], allow_self_judge=False)
