@@ -137,18 +137,7 @@ class Shape(Codec):
                 yield key.name, self._value(key, node)
                 names.add(key.name)
         # A key unknown where it was read may be one of ours here; ours wins.
-        yield from ((name, item) for name, item in node.extra.items() if name not in names and self._fits(name, node))
-
-    def _fits(self, name: str, node: Node) -> bool:
-        """Whether an unknown key can stay: what comes from another dialect must not pose as one of ours and be none."""
-        key = None if node.keys else self._by_name.get(name)
-        if key is None or node.extra[name] is None:
-            return True
-        try:
-            key.codec.read(node.extra[name], Place([]))
-        except Unusable:
-            return False
-        return True
+        yield from ((name, item) for name, item in node.extra.items() if name not in names)
 
     def _written_as_read(self, name: str, node: Node, written: set[str]) -> Iterator[tuple[str, JsonValue]]:
         key = self._by_name.get(name)

@@ -171,3 +171,12 @@ def test_the_examples_convert_to_suites_that_read_without_error(example: str, to
     reading = read(json.dumps(conversion.value).encode())
 
     assert reading.ok and reading.document is not None
+
+
+def test_a_foreign_key_that_means_nothing_in_the_target_is_lost_and_said() -> None:
+    foreign = {"case_id": 0, "convention_compliance": {}, "execution_metrics": {}, "expectations": {}}
+
+    conversion = converted(foreign, Dialect.SKILL_CREATOR)
+
+    assert isinstance(conversion.value, dict) and "expectations" not in conversion.value
+    assert ("expectations", "expectations has no place in the skill_creator dialect") in said(conversion)
