@@ -53,7 +53,7 @@ def convention(column: Sequence[ConventionVerdict]) -> ConventionVerdict:
 
 
 def disagreements(verdicts: Sequence[Verdict]) -> dict[str, JsonValue]:
-    """question id -> what each member said, in the panel's order, where they differ."""
+    """question id or convention -> what each member said, in the panel's order, where they differ."""
     found: dict[str, JsonValue] = {}
     for statements in zip(*(v.statements for v in verdicts), strict=True):
         if len({verdict.passed for verdict in statements}) > 1:
@@ -61,4 +61,8 @@ def disagreements(verdicts: Sequence[Verdict]) -> dict[str, JsonValue]:
     for scored in zip(*((*v.criteria, *v.dimensions) for v in verdicts), strict=True):
         if len({score.score for score in scored}) > 1:
             found[scored[0].id] = [score.score for score in scored]
+    for name in verdicts[0].conventions:
+        said = [verdict.conventions[name].passed for verdict in verdicts]
+        if len(set(said)) > 1:
+            found[name] = [*said]
     return found

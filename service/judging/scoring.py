@@ -19,6 +19,7 @@ from schemas.kinds import Dialect
 from schemas.metrics import Metrics
 from schemas.structural import Structural, Summary
 from schemas.timing import Timing
+from service.judging.answers import JUDGED_CONVENTIONS
 from service.judging.conventions import convention_checks
 from service.judging.material import JudgeMaterial
 from service.judging.questions import Questions
@@ -200,8 +201,8 @@ def feedback_text(questions: Questions, verdict: Verdict) -> str:
 
 def label_of(questions: Questions, id_: str | None) -> str | None:
     """What people call the question: a statement's text, a name, or a check's id and text."""
-    if id_ is None:
-        return None
+    if id_ is None or id_ in JUDGED_CONVENTIONS:
+        return id_
     if id_ in questions.own_statements:
         return questions.own_statements[id_].text
     if id_ in questions.criteria:

@@ -414,3 +414,18 @@ def test_an_answer_whose_repair_has_to_wait_is_not_paid_for_again(statement_run:
 
     assert [len(request.messages) for request in again.asked] == [3], "only the repair is asked for"
     assert (judgement.slots[0].calls, judgement.slots[0].tokens.input) == (2, 200)
+
+
+def test_what_a_panel_says_differently_of_a_convention_is_kept(criteria_run: JudgeMaterial) -> None:
+    def strict(request: JudgeRequest) -> dict[str, Any]:
+        answer = answer_to(request)
+        answer["conventions"]["type_alignment"] = {"details": "no table", "passed": False}
+        return answer
+
+    settings = JudgeSettings(models=("a", "b", "c"), rejudge_share=0.0)
+
+    graded = judge(criteria_run, settings, ScriptedJudge(answer_to, strict, answer_to)).grading
+
+    about: Any = graded.extra["judge"]
+    assert about["disagreements"] == {"type_alignment": [True, False, True]}
+    assert graded.conventions is not None and graded.conventions["type_alignment"].passed is True
