@@ -76,10 +76,15 @@ class Judge:
         job = self._jobs.of_run(request.run_id)
         return build_request(self._material(job), self._judge_settings(job), request.slot)
 
-    @staticmethod
-    def _judge_settings(job: Job) -> JudgeSettings:
-        models = judge_models(job.batch.setting)
-        return JudgeSettings(models=models, rejudge_share=job.batch.setting("rejudge_share"))
+    def _judge_settings(self, job: Job) -> JudgeSettings:
+        return JudgeSettings(
+            models=judge_models(job.batch.setting),
+            text_budget_chars=self._settings.judge_text_chars,
+            transcript_budget_chars=self._settings.judge_transcript_chars,
+            native_budget_bytes=self._settings.judge_native_bytes,
+            effort=self._settings.judge_effort,
+            rejudge_share=job.batch.setting("rejudge_share"),
+        )
 
     def _asker(self, job: Job, held: Held) -> Asker:
         claim = job.claim

@@ -84,6 +84,12 @@ class Settings(BaseSettings):
     lane_poll_seconds: float = Field(30.0, gt=0, description="how often half-price judgements are asked for")
     team_month_max_cost_usd: float | None = Field(None, gt=0, description="what a team may spend in a month")
     team_month_max_tokens: int | None = Field(None, gt=0, description="what a team may use in a month")
+    judge_text_chars: int = Field(240_000, ge=0, description="text outputs that the judge is shown, all together")
+    judge_transcript_chars: int = Field(120_000, ge=0, description="of the transcript that the judge is shown")
+    judge_native_bytes: int = Field(8 * 2**20, ge=0, description="images and PDFs that the judge is shown")
+    judge_effort: Literal["low", "medium", "high", "xhigh", "max"] | None = Field(
+        None, description="how much the judge thinks; the model's own choice if unset"
+    )
     judge_file_max_bytes: int = Field(8 * 2**20, gt=0, description="larger outputs are named to the judge, not shown")
 
     # worker roles

@@ -87,7 +87,8 @@ def read(request: JudgeRequest, answer: JudgeAnswer) -> Verdict:
     if answer.stop_reason == "refusal":
         raise JudgeFailed("refusal", f"{request.slot.model} declined to judge")
     if answer.stop_reason == "model_context_window_exceeded":
-        raise JudgeFailed("too_long", f"the material does not fit {request.slot.model}; lower the text budget")
+        knobs = "lower ASSAY_JUDGE_TEXT_CHARS or ASSAY_JUDGE_TRANSCRIPT_CHARS"
+        raise JudgeFailed("too_long", f"the material does not fit {request.slot.model}; {knobs}")
     if answer.stop_reason == "max_tokens":
         raise Unusable("truncated", [f"it was cut off after {request.max_tokens} tokens; be shorter"])
     verdict, controls = read_answer(answer.text, request.questions)

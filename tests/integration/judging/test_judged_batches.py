@@ -123,3 +123,18 @@ def test_a_first_answer_is_kept_beside_its_judgement_until_that_is_there(parts: 
     kept.put(made)
 
     assert (before, kept.get(one), kept.get("b" * 64)) == (first, made, None)
+
+
+def test_budgets_and_effort_of_the_judge_are_settings_of_the_installation(
+    tmp_path: Path, simulator: Simulator, skill: Path
+) -> None:
+    long = {**SETTINGS, "command": "sh -c 'yes abcdefgh | head -n 2000 > answer.txt'", "runs_per_eval": 1}
+    budgets: dict[str, Any] = {"judge_text_chars": 1_000, "judge_effort": "low"}
+    parts = WithModels(tmp_path / "small", simulator.url, sandbox="none", rejudge_share=0.0, **budgets)
+
+    parts.run_batch(skill, **long, baseline_comparison=False, analyst=False)
+    parts.close()
+
+    [asked] = [json.loads(request["body"]) for request in simulator.requests()]
+    assert asked["output_config"]["effort"] == "low"
+    assert "characters with" in json.dumps(asked["messages"]) and len(json.dumps(asked["messages"])) < 10_000
