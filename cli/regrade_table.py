@@ -24,6 +24,14 @@ def regrade_table(document: dict[str, Any]) -> Iterator[str]:
     yield from lines[:MOST_LINES]
     if len(lines) > MOST_LINES:
         yield f"  ... and {len(lines) - MOST_LINES} more, listed in {REGRADE}"
+    if any(_was_asked_along(run["changes"]) for run in document["runs"]):
+        yield "  a changed case is judged as a whole: its other statements were asked again, and a judge is not steady"
+
+
+def _was_asked_along(changes: list[dict[str, Any]]) -> bool:
+    """Whether something new or gone stands beside something that was asked both times and is decided differently."""
+    is_other = {change["old"] is None or change["new"] is None for change in changes}
+    return len(is_other) == 2
 
 
 def _changes(runs: list[dict[str, Any]]) -> Iterator[str]:

@@ -73,3 +73,17 @@ def test_a_long_table_says_how_much_it_leaves_out() -> None:
     document = regrade_document("old", ({}, {}), iter([(record(True), record(False))] * 30))
 
     assert list(regrade_table(document))[-1] == "  ... and 10 more, listed in regrade.json"
+
+
+def test_the_table_says_when_unchanged_statements_were_judged_along_with_a_changed_one() -> None:
+    asked_along = {"what": "is polite", "old": True, "new": False}
+    is_new = {"what": "rhymes", "old": None, "new": True}
+
+    def table(*changes: dict[str, object]) -> str:
+        same = {"outcome": "scored", "pass_rate": 1.0, "reason": None}
+        run = {"case": 1, "configuration": "a", "run_number": 1, "old": same, "new": same, "changes": list(changes)}
+        head = {"regrade_of": "old", "compared_runs": 1, "different_runs": 1, "configurations": {}}
+        return "\n".join(regrade_table({**head, "runs": [run]}))
+
+    assert "a changed case is judged as a whole" in table(asked_along, is_new)
+    assert "as a whole" not in table(asked_along) and "as a whole" not in table(is_new)
