@@ -153,6 +153,7 @@ class Aggregate:
     def _plan(self, batch: BatchRow, cases: list[CaseFacts]) -> BatchPlan:
         version = self._store.teams.skill_version(batch.skill_version_id)
         suite = self._store.teams.suite(batch.suite_id)
+        control = self._store.teams.skill_version(batch.control_version_id) if batch.control_version_id else None
         assert version is not None and suite is not None
         return BatchPlan(
             skill_name=version.skill,
@@ -169,6 +170,8 @@ class Aggregate:
                 "skill_digest": version.digest,
                 "skill_version": version.label,
                 "git_hash": version.git_hash,
+                "control_digest": control.digest if control else None,
+                "control_version": control.label if control else None,
                 "suite_digest": suite["digest"],
                 "suite_dialect": suite["dialect"],
                 "runner": batch.setting("runner"),
@@ -230,6 +233,7 @@ def _record(run: RunRow, case: CaseFacts, files: RunFiles) -> RunRecord:
         cost_usd=facts.get("cost_usd"),
         skill_used=facts.get("skill_used"),
         simulated=bool(facts.get("simulated")),
+        sandbox=facts.get("sandbox"),
         reason=run.error,
         judge_failed=facts.get("judge_failed"),
         paths={"run": str(run.id)},

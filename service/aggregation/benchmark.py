@@ -113,8 +113,13 @@ class Aggregates:
     def metadata(self) -> Json:
         """What was run, with what, when."""
         plan = self.plan
-        provenance: Json = {"assay_version": version("skill-assay"), **plan.provenance}
+        provenance: Json = {**plan.provenance, "assay_version": version("skill-assay")}
         provenance["simulated"] = self.tallies.simulated > 0
+        for name, seen in (
+            ("judge_prompt_versions", self.tallies.judge_prompts),
+            ("sandbox_tiers", self.tallies.sandboxes),
+        ):
+            provenance[name] = [*sorted(seen)] or plan.provenance.get(name)
         return {
             "skill_name": plan.skill_name,
             "skill_path": plan.skill_path,

@@ -62,6 +62,7 @@ class RunRecord:
     cost_usd: float | None = None
     skill_used: bool | None = None  # None: not known
     simulated: bool = False
+    sandbox: str | None = None  # the tier it ran in
     reason: str | None = None  # why the run has no score
     judge_failed: str | None = None  # of a judge_error, in one word: malformed, ids, control, ...
     notes: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ from service.aggregation.scores import RunScores, criteria_summary, time_seconds
 SCORES = ("pass_rate", "rubric_normalized", "overall_efficiency")  # in 0-1, better is more
 COSTS = ("time_seconds", "tokens", "cost_usd")  # compared as ratios
 OTHER = "other"  # a judge error without a word for it, as of a model that refuses the request
+MOST_CONDITIONS = 50  # of a kind; texts of a folder's files must not grow without end
 CRITERIA = ("overall_score", "required_score")  # the cases dialect, 1-5
 
 
@@ -115,6 +116,8 @@ class Tallies:
         self.simulated = 0
         self.spent_usd: float | None = None
         self.noise = NoiseTally()
+        self.judge_prompts: set[str] = set()  # versions of the prompts that judged
+        self.sandboxes: set[str] = set()  # tiers that runs were in
 
     def add(self, record: RunRecord, scores: RunScores | None) -> None:
         """Take one run in."""
@@ -122,5 +125,14 @@ class Tallies:
         self.configurations.setdefault(record.configuration, Tally()).add(record, scores)
         self.simulated += record.simulated
         self.noise.add(record)
+        self._note_conditions(record)
         if record.cost_usd is not None:
             self.spent_usd = (self.spent_usd or 0.0) + record.cost_usd
+
+    def _note_conditions(self, record: RunRecord) -> None:
+        """Under what conditions the run was made and judged, as far as it tells."""
+        judge = record.grading.extra.get("judge") if record.grading else None
+        prompt = judge.get("prompt_version") if isinstance(judge, dict) else None
+        for value, known in ((prompt, self.judge_prompts), (record.sandbox, self.sandboxes)):
+            if isinstance(value, str) and len(known) < MOST_CONDITIONS:
+                known.add(value)

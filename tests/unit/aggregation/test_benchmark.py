@@ -254,6 +254,19 @@ def test_half_a_surrogate_pair_does_not_break_the_file() -> None:
     assert found["runs"][0]["expectations"][0]["text"] == "broken \ud83d emoji"
 
 
+def test_provenance_names_judge_prompts_and_sandboxes_of_the_runs() -> None:
+    judged = [
+        replace(
+            run(1, "with_skill", number, passing(1, 2).model_copy(update={"extra": {"judge": {"prompt_version": v}}})),
+            sandbox=tier,
+        )
+        for number, (v, tier) in enumerate([("j2", "bubblewrap"), ("j1", "bubblewrap"), ("j2", None)], 1)
+    ]
+    provenance = benchmark(judged, plan())["metadata"]["provenance"]
+    assert provenance["judge_prompt_versions"] == ["j1", "j2"]
+    assert provenance["sandbox_tiers"] == ["bubblewrap"]
+
+
 def test_provenance_keeps_what_it_is_given_and_the_version() -> None:
     batch = BatchPlan("pdf", "now", plan().arms, provenance={"skill_digest": "abc"})
     provenance = benchmark(two_arms("with_skill", "without_skill", 1), batch)["metadata"]["provenance"]
