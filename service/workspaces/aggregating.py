@@ -61,10 +61,16 @@ def _plan(request: FolderRequest, workspace: Workspace, given: Given | None) -> 
         skill_path=request.skill_path or text_of(metadata, "skill_path"),
         executor_model=text_of(metadata, "executor_model"),
         analyzer_model=text_of(metadata, "analyzer_model"),
-        provenance={"source": "folder", "folder": workspace.folder.root.name},
+        provenance={**_kept_provenance(given), "source": "folder", "folder": workspace.folder.root.name},
         iteration=workspace.layout.iteration,
         options=request.options,
     )
+
+
+def _kept_provenance(given: Given | None) -> dict[str, JsonValue]:
+    """What an earlier benchmark of ours says of the same runs: an export knows no longer where they come from."""
+    kept = given.metadata.get("provenance") if given is not None and given.is_ours else None
+    return {**kept} if isinstance(kept, dict) else {}
 
 
 def text_of(metadata: dict[str, JsonValue], name: str) -> str | None:

@@ -44,7 +44,18 @@ class Workspace:
         """Look at a folder; raises BadInput when it holds no runs."""
         folder = Folder(path)
         layout = find_layout(folder)
-        return cls(folder, layout, _suite(suite) if suite else None, list(layout.remarks))
+        made = cls(folder, layout, _suite(suite) if suite else None, list(layout.remarks))
+        if suite is None:
+            made.suite = made._suite_beside_the_runs()
+        return made
+
+    def _suite_beside_the_runs(self) -> Suite | None:
+        """The suite that an export lays beside its runs, without which weights and gated rubrics are lost."""
+        path = self.layout.root / "evals.json"
+        found, problem = self.document(path, Suite)
+        if problem:
+            self.remark(f"{problem}; the runs are aggregated without it")
+        return found
 
     def records(self, arms: tuple[Arm, ...]) -> Iterator[RunRecord]:
         """All runs: by case, then treatment before control, then run number."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from statistics import mean, stdev
@@ -10,14 +11,17 @@ from typing import IO, Any
 import pytest
 from support.judged_runs import passing, plan, run
 
+from schemas.dialects import read
 from schemas.grading import CriterionResult, EvalFeedback, Grading, UserNotes
 from schemas.states import Outcome
+from schemas.suite import Suite
 from service.aggregation.benchmark import aggregate
-from service.aggregation.records import CaseFacts, Options, RunRecord
+from service.aggregation.records import BatchPlan, CaseFacts, Options, RunRecord
 from service.errors import Conflict
+from service.workspaces.aggregating import FolderRequest, aggregate_folder
 from service.workspaces.artifacts import FolderArtifacts
 from service.workspaces.exporting import Export, case_folders
-from service.workspaces.reading import Workspace
+from service.workspaces.reading import Workspace, case_facts
 from service.workspaces.roles import arms
 
 FILES = {
@@ -49,12 +53,12 @@ def batch() -> list[RunRecord]:
     ]
 
 
-def export(records: list[RunRecord], target: Path) -> Path:
+def export(records: list[RunRecord], target: Path, batch_plan: BatchPlan | None = None) -> Path:
     writer = Export(target, 2, SomeFiles(), Options())
     writer.use_cases([record.case for record in records])
     for record in records:
         writer.add(record)
-    aggregates = aggregate(records, plan())
+    aggregates = aggregate(records, batch_plan or plan())
     root = writer.finish(aggregates)
     aggregates.close()
     return root
@@ -137,6 +141,35 @@ def test_what_was_exported_comes_back_the_same(tmp_path: Path) -> None:
     assert names == ["outputs/answer.md", "outputs/src/deep/a.ts", "transcript.md"]
     ours, theirs = (aggregate(r, plan()).run_summary for r in ([*batch(), lost], back))
     assert ours == theirs
+
+
+def test_an_export_aggregated_again_keeps_numbers_and_provenance(tmp_path: Path) -> None:
+    rubric = {"dimensions": [{"name": "clear", "weight": 3, "scale": [1, 5]}, {"name": "brief", "weight": 1}]}
+    for dimension in rubric["dimensions"]:
+        dimension |= {"description": "how", "scoring": {str(score): "so" for score in range(1, 6)}}
+        dimension.pop("scale", None)
+    evals = [{"id": 1, "prompt": "p", "expected_output": "o", "rubric": rubric, "structural_expectations": []}]
+    suite = read(json.dumps({"skill_name": "pdf", "evals": evals}).encode()).document
+    assert isinstance(suite, Suite)
+    facts = replace(case_facts(suite.cases[0]), statements=("s",))
+    assert facts.weights == {"clear": 3.0, "brief": 1.0}
+    records = [
+        run(facts, "with_skill", 1, passing(1, 1, {"clear": 5, "brief": 1})),
+        run(facts, "with_skill", 2, outcome=Outcome.GATED),
+        run(facts, "without_skill", 1, passing(0, 1, {"clear": 2, "brief": 2})),
+    ]
+    origin = replace(plan(), provenance={"skill_digest": "abc", "judge_prompt_versions": ["j1"]})
+    root = export(records, tmp_path, origin)
+    (root / "evals.json").write_text(json.dumps({"skill_name": "pdf", "evals": evals}))
+    first = load(root / "benchmark.json")
+
+    found = aggregate_folder(FolderRequest(root))
+
+    assert found.aggregates.run_summary == first["run_summary"]
+    provenance = found.aggregates.metadata()["provenance"]
+    assert isinstance(provenance, dict)
+    assert (provenance["skill_digest"], provenance["judge_prompt_versions"]) == ("abc", ["j1"])
+    assert provenance["source"] == "folder"
 
 
 def test_a_folder_in_use_is_not_written_over(tmp_path: Path) -> None:
