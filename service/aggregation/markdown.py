@@ -34,7 +34,12 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str
 
 def benchmark_markdown(found: Aggregates) -> str:
     """benchmark.md: verdict, arms, cases, dimensions, costs, items worth a look, notes."""
-    lines = [f"# Benchmark of {cell(found.plan.skill_name)}", "", f"**{cell(found.verdict_sentence)}**", ""]
+    lines = [
+        f"# Benchmark of {cell(found.plan.skill_name)}",
+        "",
+        f"**{_opening(found)}{cell(found.verdict_sentence)}**",
+        "",
+    ]
     lines += [_coverage_line(found), "", *_arms(found), *_cases(found.statistics.effects, "## Cases")]
     lines += [*_dimensions(found), *_costs(found), *_items(found.items)]
     lines += _noise(found.tallies.noise)
@@ -46,7 +51,8 @@ def benchmark_markdown(found: Aggregates) -> str:
 
 def pull_request_summary(found: Aggregates, gates: GateReport | None = None) -> str:
     """What a reviewer needs on one screen."""
-    lines = [f"### {cell(found.plan.skill_name)}: {found.verdict}", "", cell(found.verdict_sentence), ""]
+    title = f"### {cell(found.plan.skill_name)}: {_opening(found).lower()}{found.verdict}"
+    lines = [title, "", f"{_opening(found)}{cell(found.verdict_sentence)}", ""]
     if gates is not None and gates.results:
         lines += [*(f"- **{gate.state.value}** {gate.name}: {cell(gate.sentence)}" for gate in gates.results), ""]
     lines += _arms(found, heading=None)
@@ -57,6 +63,13 @@ def pull_request_summary(found: Aggregates, gates: GateReport | None = None) -> 
         title = f"<summary>The {len(shown)} weakest of {len(effects)} cases</summary>"
     lines += ["<details>", title, "", *_cases(shown, heading=None), "</details>", "", _coverage_line(found)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _opening(found: Aggregates) -> str:
+    """What a reader must know before the verdict."""
+    words = ["interim"] if found.plan.is_interim else []
+    words += ["simulated"] if found.tallies.simulated else []
+    return f"{', '.join(words)}: ".capitalize() if words else ""
 
 
 def _coverage_line(found: Aggregates) -> str:

@@ -139,6 +139,17 @@ def test_the_summary_fits_a_pull_request_and_says_the_verdict_first() -> None:
     assert len(text.splitlines()) < 40
 
 
+def test_an_interim_or_simulated_verdict_says_so_before_it_says_anything() -> None:
+    found = batch(*HELPS)
+    interim = replace(found, plan=replace(found.plan, is_interim=True))
+    assert benchmark_markdown(interim).splitlines()[2].startswith("**Interim: with\\_skill helps")
+    found.tallies.simulated = 1
+    assert benchmark_markdown(interim).splitlines()[2].startswith("**Interim, simulated: with")
+    lines = pull_request_summary(interim).splitlines()
+    assert lines[0] == "### pdf: interim, simulated: helps"
+    assert lines[2].startswith("Interim, simulated: with")
+
+
 def test_foreign_text_cannot_break_a_table_or_become_markup() -> None:
     facts = CaseFacts(1, "a | b\n<script>alert(1)</script> [x](javascript:1) `code`")
     found = aggregate(
