@@ -36,6 +36,7 @@ class Decision:
     score: Number | None = None
     critical: bool | None = None
     required: bool | None = None
+    is_judged: bool = True  # False: nobody looked, because a gated run is not judged
 
     @property
     def key(self) -> tuple[Kind, str]:
@@ -56,6 +57,11 @@ class RunScores:
     decisions: tuple[Decision, ...]
     dimensions: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+
+    @property
+    def judged(self) -> tuple[Decision, ...]:
+        """What somebody looked at: it alone says something about a check."""
+        return tuple(decision for decision in self.decisions if decision.is_judged)
 
 
 def score(record: RunRecord, options: Options) -> RunScores:
@@ -87,7 +93,9 @@ def decisions_of(record: RunRecord) -> Iterator[Decision]:
     if record.grading is not None:
         yield from _judged(record.grading, known, record.case.required)
     elif record.outcome is Outcome.GATED:
-        yield from (Decision(Kind.STATEMENT, text, False, NOT_JUDGED) for text in record.case.statements)
+        yield from (
+            Decision(Kind.STATEMENT, text, False, NOT_JUDGED, is_judged=False) for text in record.case.statements
+        )
 
 
 def _judged(grading: Grading, known: set[str], required: frozenset[str]) -> Iterator[Decision]:

@@ -96,7 +96,7 @@ class CaseTally:
         self.arms.setdefault(record.configuration, Tally()).add(record, scores)
         if scores is None:
             return
-        self.unlisted_items += note_decisions(self.items, record.configuration, scores.decisions)
+        self.unlisted_items += note_decisions(self.items, record.configuration, scores.judged)
         note_rejudged(self.items, record)
         for name, value in scores.dimensions.items():
             by_arm = self.scores.setdefault(name, {})

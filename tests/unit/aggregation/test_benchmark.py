@@ -254,6 +254,17 @@ def test_half_a_surrogate_pair_does_not_break_the_file() -> None:
     assert found["runs"][0]["expectations"][0]["text"] == "broken \ud83d emoji"
 
 
+def test_what_nobody_judged_says_nothing_about_a_statement() -> None:
+    facts = CaseFacts(1, statements=("statement 1",))
+    found = benchmark(
+        [run(facts, "with_skill", 1, passing(1, 1)), run(facts, "with_skill", 2, outcome=Outcome.GATED)], plan()
+    )
+    (item,) = found["items"]
+    assert item["arms"]["with_skill"]["runs"] == 1
+    assert item["arms"]["with_skill"]["rate"] == 1.0
+    assert found["run_summary"]["with_skill"]["pass_rate"]["mean"] == 0.5
+
+
 def test_provenance_names_judge_prompts_and_sandboxes_of_the_runs() -> None:
     judged = [
         replace(
