@@ -11,8 +11,10 @@ from schemas.base import CaseId
 from schemas.grading import EvalFeedback
 from service.aggregation.records import BatchPlan, RunRecord
 
+SAME_ASSERTION = 90.0  # of 100: two quotations of one assertion
 ALIKE = 82.0  # of 100: above it two reasons say the same in other words
-MOST_GROUPS = 300  # per assertion; beyond it only equal texts meet
+MOST_GROUPS = 300  # per assertion; what finds no group beyond it is counted only
+MOST_IN_ALL = 3_000  # groups of all assertions
 LONGEST = 2_000  # characters of a suggestion that are kept
 # "S7: Uses fixture factory" and "S7 - …" are about S7.
 _ID = re.compile(r"^\s*\[?([A-Za-z]{1,4}-?\d{1,4})\]?\s*(?:[:.)\]–—-]|$)")
@@ -38,6 +40,8 @@ class FeedbackTally:
 
     def __init__(self) -> None:
         self.total_runs = 0
+        self.unlisted = 0  # suggestions that found no room
+        self._groups = 0
         self._buckets: dict[str, dict[str, Group]] = {}  # assertion -> normalized reason -> group
         self._same: dict[tuple[str, str], Group] = {}  # texts already placed
         self.merged: list[Group] | None = None  # a model's consolidation, if one was asked and kept the rules
@@ -48,6 +52,9 @@ class FeedbackTally:
         feedback = record.grading.eval_feedback if record.grading else None
         for assertion, reason in suggestions(feedback):
             group = self._group(assertion, reason[:LONGEST])
+            if group is None:
+                self.unlisted += 1
+                continue
             place = (record.case.id, record.configuration)
             group.runs[place] = group.runs.get(place, 0) | (1 << min(max(record.run_number, 0), 100_000))
 
@@ -55,28 +62,40 @@ class FeedbackTally:
         """All groups, the most frequent first, then as they came."""
         if self.merged is not None:
             return self.merged
-        found = [group for bucket in self._buckets.values() for group in bucket.values()]
+        # Two quotations of one assertion lead to the same bucket.
+        buckets = {id(bucket): bucket for bucket in self._buckets.values()}.values()
+        found = [group for bucket in buckets for group in bucket.values()]
         return sorted(found, key=lambda group: -group.frequency)
 
-    def _group(self, assertion: str | None, reason: str) -> Group:
+    def _group(self, assertion: str | None, reason: str) -> Group | None:
         key, text = _bucket_key(assertion), normalized(reason)
         known = self._same.get((key, text))
         if known is not None:
             return known
-        bucket = self._buckets.setdefault(key, {})
+        bucket = self._bucket(key, assertion)
         group = _closest(bucket, text)
         if group is None:
+            if len(bucket) >= MOST_GROUPS or self._groups >= MOST_IN_ALL:
+                return None
             group = bucket[text] = Group(assertion_id(assertion), reason)
+            self._buckets.setdefault(key, bucket)
+            self._groups += 1
         if len(self._same) < 20 * MOST_GROUPS:
             self._same[key, text] = group
         return group
+
+    def _bucket(self, key: str, assertion: str | None) -> dict[str, Group]:
+        """The groups about an assertion; one quoted in full is often quoted a little differently, an id never is."""
+        if key in self._buckets or not key or _ID.match(assertion or ""):
+            return self._buckets.get(key, {})
+        whole = [known for known in self._buckets if " " in known]
+        match = process.extractOne(key, whole, scorer=fuzz.ratio, score_cutoff=SAME_ASSERTION)
+        return self._buckets[match[0]] if match else {}
 
 
 def _closest(bucket: Mapping[str, Group], text: str) -> Group | None:
     if text in bucket:
         return bucket[text]
-    if len(bucket) > MOST_GROUPS:
-        return None
     match = process.extractOne(text, bucket.keys(), scorer=fuzz.token_sort_ratio, score_cutoff=ALIKE)
     return bucket[match[0]] if match else None
 
@@ -114,6 +133,7 @@ def feedback_document(tally: FeedbackTally, plan: BatchPlan) -> dict[str, JsonVa
         "iteration": plan.iteration,
         "total_runs": tally.total_runs,
         "suggestions": [_entry(group) for group in tally.groups()],
+        **({"unlisted_suggestions": tally.unlisted} if tally.unlisted else {}),
     }
 
 

@@ -1,3 +1,4 @@
+import random
 from collections.abc import Iterable
 
 import pytest
@@ -5,7 +6,7 @@ from support.judged_runs import plan, run
 
 from schemas.grading import EvalFeedback, Grading, Suggestion
 from service.aggregation.benchmark import aggregate
-from service.aggregation.feedback import assertion_id
+from service.aggregation.feedback import MOST_GROUPS, assertion_id
 from service.aggregation.records import RunRecord
 
 
@@ -67,6 +68,28 @@ def test_the_most_frequent_comes_first_and_all_runs_are_counted() -> None:
         "common",
         "rare",
     ]
+
+
+def test_an_assertion_quoted_a_little_differently_is_the_same_one() -> None:
+    remark = "Any file would pass this"
+    found = groups(
+        [
+            said(1, 1, ("The output is a valid CSV file with a header", remark)),
+            said(1, 2, ("the output is a valid csv file, with header", remark)),
+            said(1, 3, ("The log is empty", remark)),
+        ]
+    )
+    assert [entry["frequency"] for entry in found] == [2, 1]
+
+
+def test_groups_stop_at_a_cap_and_the_rest_is_counted() -> None:
+    draw = random.Random(1)
+    texts = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=30)) for _ in range(MOST_GROUPS + 20)]
+    found = aggregate([said(1, n, (None, text)) for n, text in enumerate([*texts, texts[0]], 1)], plan()).feedback
+    assert isinstance(found["suggestions"], list)
+    assert len(found["suggestions"]) == MOST_GROUPS
+    assert found["unlisted_suggestions"] == 20
+    assert found["suggestions"][0]["frequency"] == 2
 
 
 @pytest.mark.parametrize(
