@@ -63,10 +63,14 @@ class Budget:
         self.words_left = limits.words_bytes
         self.runs_left = limits.runs
 
+    def has_room(self, share: float) -> bool:
+        """Whether one more run may be shown by those who may use this share of all words."""
+        return self.runs_left > 0 and self.words_left > (1 - share) * self.limits.words_bytes
+
     @property
-    def has_room(self) -> bool:
-        """Whether one more run may be shown."""
-        return self.runs_left > 0 and self.words_left > 0
+    def shown(self) -> int:
+        """How many runs are shown so far."""
+        return self.limits.runs - self.runs_left
 
     def count(self, run: RunRecord) -> None:
         """One run more, with what the judge wrote about it."""

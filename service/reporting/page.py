@@ -54,6 +54,7 @@ class CaseView:
 
     facts: CaseFacts
     runs: list[RunView]
+    settled: int  # how many there are to show
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +72,14 @@ def write_report(
 ) -> None:
     """Write the page; `runs` come in the order they were aggregated in, and only one case is held at a time."""
     chosen = limits or Limits()
+    budget = Budget(chosen)
     context = {
+        "budget": budget,
         "found": found,
         "statistics": found.statistics,
         "tables": tables.Tables(found),
         "charts": _charts(found),
-        "cases": _cases(runs, found, artifacts, chosen),
+        "cases": _cases(runs, found, artifacts, budget),
         "limits": chosen,
         "method": METHOD,
         "metric": METRIC_WORDS.get(found.statistics.metric or "", "score"),
@@ -143,17 +146,18 @@ def _pair(found: Aggregates, name: str) -> Pair:
     return Pair(name, one.mean if one else None, zero.mean if zero else None)
 
 
-def _cases(runs: Iterable[RunRecord], found: Aggregates, artifacts: Artifacts, limits: Limits) -> Iterator[CaseView]:
-    """Case by case, until the page has enough runs."""
-    budget, most = Budget(limits), limits.runs_of_each_arm(found)
-    for _, group in groupby(runs, key=lambda run: (type(run.case.id), run.case.id)):
+def _cases(runs: Iterable[RunRecord], found: Aggregates, artifacts: Artifacts, budget: Budget) -> Iterator[CaseView]:
+    """Case by case; each may use its share of the page and what those before it left, so that none is shut out."""
+    most, cases = budget.limits.runs_of_each_arm(found), max(1, len(found.tallies.cases))
+    for place, (_, group) in enumerate(groupby(runs, key=lambda run: (type(run.case.id), run.case.id)), 1):
         views: list[RunView] = []
         for record in group:
-            if budget.has_room and record.run_number <= most:
+            if budget.has_room(place / cases) and record.run_number <= most:
                 budget.count(record)
                 views.append(_view(record, found, artifacts, budget))
         if views:
-            yield CaseView(views[0].record.case, views)
+            facts = views[0].record.case
+            yield CaseView(facts, views, sum(tally.runs for tally in found.tallies.cases[facts.id].arms.values()))
 
 
 def _view(record: RunRecord, found: Aggregates, artifacts: Artifacts, budget: Budget) -> RunView:

@@ -1,6 +1,7 @@
 """The page in a real browser, with content that wants to get out of it."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from io import BytesIO
@@ -15,6 +16,7 @@ from schemas.grading import DimensionScore, EvalFeedback, Grading, Suggestion, U
 from schemas.states import Outcome
 from service.aggregation.benchmark import aggregate
 from service.aggregation.records import CaseFacts, RunRecord
+from service.reporting.excerpts import Limits
 from service.reporting.page import write_report
 
 HOSTILE = (
@@ -217,3 +219,26 @@ def test_gradings_without_expectations_do_not_break_the_page() -> None:
     out = BytesIO()
     write_report(aggregate(records, plan()), records, HostileFiles(), out)
     assert "clarity" in out.getvalue().decode()
+
+
+def test_long_evidence_takes_no_case_out_of_the_page_and_what_is_left_out_is_counted() -> None:
+    records = [
+        run(case, arm, number, grading(True, texts=["x" * 5_000]))
+        for case in range(5)
+        for arm in ("with_skill", "without_skill")
+        for number in range(1, 4)
+    ]
+    out = BytesIO()
+    write_report(aggregate(records, plan()), records, HostileFiles(), out, Limits(words_bytes=100_000))
+    text = out.getvalue().decode()
+    shown = [int(number) for number in re.findall(r'<span class="small">(\d) of 6 runs</span>', text)]
+    assert len(shown) == 5
+    assert f"{sum(shown)} of 30 runs shown: the page is large enough" in text
+    assert "Every run" not in text
+
+
+def test_a_page_that_holds_every_run_says_so() -> None:
+    records = [run(1, arm, 1, passing(1, 2)) for arm in ("with_skill", "without_skill")]
+    out = BytesIO()
+    write_report(aggregate(records, plan()), records, HostileFiles(), out)
+    assert "2 of 2 runs shown." in out.getvalue().decode()
