@@ -9,6 +9,7 @@ from service.aggregation.runs import expectation
 from service.aggregation.scores import RunScores
 
 Json = dict[str, JsonValue]
+NO_RATE = "nothing here is passed or failed: summary.pass_rate 0 stands for no pass rate"
 
 
 def exported_grading(run: RunRecord, scores: RunScores) -> Json:
@@ -31,7 +32,16 @@ def exported_grading(run: RunRecord, scores: RunScores) -> Json:
         found["execution_metrics"] = _without_nulls(write(metrics, Dialect.SKILL_CREATOR))
     if run.grading is not None:
         found |= _judgement(run.grading)
+    if scores.pass_rate is None:
+        found["user_notes_summary"] = _with_remark(found.get("user_notes_summary"))
     return found
+
+
+def _with_remark(notes: JsonValue) -> Json:
+    """The executor's notes and why there is a rate of 0: the format has no way to say that there is none."""
+    kept = notes if isinstance(notes, dict) else _notes(UserNotes())
+    told = kept.get("uncertainties")
+    return {**kept, "uncertainties": [*(told if isinstance(told, list) else []), NO_RATE]}
 
 
 def _judgement(grading: Grading) -> Json:

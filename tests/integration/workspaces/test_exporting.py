@@ -9,7 +9,7 @@ from statistics import mean, stdev
 from typing import IO, Any
 
 import pytest
-from support.judged_runs import passing, plan, run
+from support.judged_runs import grading, passing, plan, run
 
 from schemas.dialects import read
 from schemas.grading import CriterionResult, EvalFeedback, Grading, UserNotes
@@ -20,6 +20,7 @@ from service.aggregation.records import BatchPlan, CaseFacts, Options, RunRecord
 from service.errors import Conflict
 from service.workspaces.aggregating import FolderRequest, aggregate_folder
 from service.workspaces.artifacts import FolderArtifacts
+from service.workspaces.exported_grading import NO_RATE
 from service.workspaces.exporting import Export, case_folders
 from service.workspaces.reading import Workspace, case_facts
 from service.workspaces.roles import arms
@@ -115,11 +116,20 @@ def test_notes_and_feedback_of_the_cases_dialect_become_lists(tmp_path: Path) ->
         eval_feedback=EvalFeedback(text="vague"),
     )
     root = export([run("case-01", "with_skill", 1, judged)], tmp_path)
-    grading = load(root / "eval-case-01" / "with_skill" / "run-1" / "grading.json")
-    assert grading["user_notes_summary"]["uncertainties"] == ["unsure"]
-    assert grading["eval_feedback"] == {"suggestions": [], "overall": "vague"}
-    assert grading["expectations"][0] == {"text": "c", "passed": True, "evidence": "r", "kind": "criterion", "score": 4}
-    assert None not in grading.values()
+    found = load(root / "eval-case-01" / "with_skill" / "run-1" / "grading.json")
+    assert found["user_notes_summary"]["uncertainties"] == ["unsure"]
+    assert found["eval_feedback"] == {"suggestions": [], "overall": "vague"}
+    assert found["expectations"][0] == {"text": "c", "passed": True, "evidence": "r", "kind": "criterion", "score": 4}
+    assert None not in found.values()
+
+
+def test_a_run_without_a_pass_rate_says_that_its_0_is_none(tmp_path: Path) -> None:
+    judged = grading(scores={"clear": 4})
+    root = export([run(1, "with_skill", 1, judged), run(1, "with_skill", 2, passing(0, 1))], tmp_path)
+    found = [load(path) for path in sorted(root.glob("*/with_skill/run-*/grading.json"))]
+    assert [one["summary"]["pass_rate"] for one in found] == [0.0, 0.0]
+    assert found[0]["user_notes_summary"]["uncertainties"] == [NO_RATE]
+    assert "user_notes_summary" not in found[1]
 
 
 def test_ids_of_both_kinds_are_all_written_as_text(tmp_path: Path) -> None:
