@@ -41,6 +41,9 @@ def _about_the_batch(tallies: Tallies, plan: BatchPlan) -> Iterator[str]:
         yield f"Interim: {count(seen, 'run')} so far; intervals and p values are not valid while runs are open."
     if tallies.simulated:
         yield f"{count(tallies.simulated, 'run')} came from the simulator, not from a model."
+    if tallies.unpriced:
+        model = f"model {plan.executor_model}" if plan.executor_model else "an unnamed model"
+        yield f"Cost unknown for {model}: {count(tallies.unpriced, 'run')} without a price."
 
 
 def _about_the_verdict(found: Statistics) -> Iterator[str]:

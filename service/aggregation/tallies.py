@@ -117,6 +117,7 @@ class Tallies:
         self.spent_usd: float | None = None
         self.noise = NoiseTally()
         self.judge_prompts: set[str] = set()  # versions of the prompts that judged
+        self.unpriced = 0  # runs whose tokens were measured and whose model has no known price
         self.sandboxes: set[str] = set()  # tiers that runs were in
 
     def add(self, record: RunRecord, scores: RunScores | None) -> None:
@@ -125,6 +126,8 @@ class Tallies:
         self.configurations.setdefault(record.configuration, Tally()).add(record, scores)
         self.simulated += record.simulated
         self.noise.add(record)
+        is_measured = record.tokens is not None and record.tokens.output is not None
+        self.unpriced += is_measured and record.cost_usd is None and not record.simulated
         self._note_conditions(record)
         if record.cost_usd is not None:
             self.spent_usd = (self.spent_usd or 0.0) + record.cost_usd

@@ -265,6 +265,15 @@ def test_what_nobody_judged_says_nothing_about_a_statement() -> None:
     assert found["run_summary"]["with_skill"]["pass_rate"]["mean"] == 0.5
 
 
+def test_a_model_without_a_price_is_named_and_costs_nobody_knows_are_not_0() -> None:
+    unpriced = replace(run(1, "with_skill", 1, passing(1, 2)), tokens=Tokens(30, 10, 20))
+    found = benchmark([unpriced], replace(plan(), executor_model="new-model"))
+    assert any(note.startswith("Cost unknown for model new-model: 1 run ") for note in found["notes"])
+    assert found["coverage"]["cost_usd"] is None
+    priced = benchmark([replace(unpriced, cost_usd=0.1)], replace(plan(), executor_model="new-model"))
+    assert not any("Cost unknown" in note for note in priced["notes"])
+
+
 def test_provenance_names_judge_prompts_and_sandboxes_of_the_runs() -> None:
     judged = [
         replace(
