@@ -7,6 +7,7 @@ An answer that does not keep the rules is left out; the rules' own notes and gro
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import JsonValue
@@ -19,6 +20,7 @@ VERSION = "analyst-1"  # changes whenever a text below does; belongs into the pr
 MOST_NOTES = 12
 LONGEST_NOTE = 400
 MOST_ITEMS = 100
+MOST_CASES = 50  # those that differ most
 MOST_GROUPS = 120
 MAX_TOKENS = 4_000
 
@@ -70,10 +72,12 @@ def _params(model: str, task: str, material: JsonValue, schema: dict[str, JsonVa
 def digest(found: Aggregates) -> dict[str, JsonValue]:
     """The benchmark without its runs: what the analyst sees, and all it may cite."""
     flagged: list[JsonValue] = [item_document(item) for item in found.items if item.flags or item.is_certain]
+    effects = sorted(found.statistics.effects, key=lambda effect: -abs(effect.delta or 0.0))[:MOST_CASES]
+    shown = replace(found.statistics, effects=effects)
     return {
         "run_summary": found.run_summary,
         "coverage": found.coverage,
-        "statistics": statistics_document(found.statistics, found.tallies, found.plan),
+        "statistics": statistics_document(shown, found.tallies, found.plan),
         "items": flagged[:MOST_ITEMS],
         "notes": list(found.notes),
     }

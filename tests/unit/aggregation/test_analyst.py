@@ -2,7 +2,7 @@ import json
 
 from support.judged_runs import passing, plan, run
 
-from service.aggregation.analyst import accepted_notes, merge_request, merged, notes_request
+from service.aggregation.analyst import accepted_notes, digest, merge_request, merged, notes_request
 from service.aggregation.benchmark import Aggregates, aggregate
 from service.aggregation.feedback import Group
 
@@ -75,3 +75,17 @@ def test_a_lost_repeated_or_invented_group_refuses_the_whole_answer() -> None:
         assert merged(json.dumps({"groups": [{"ids": i, "action": "a"} for i in ids]}), GROUPS) is None
     assert merged("nonsense", GROUPS) is None
     assert '"id\\": 2' in json.dumps(merge_request(GROUPS, "m"))
+
+
+def test_the_analyst_sees_the_cases_that_differ_most_and_no_more() -> None:
+    records = [
+        run(case, arm, 1, passing(case % 3 if arm == "with_skill" else 0, 2 + case % 3))
+        for case in range(200)
+        for arm in ("with_skill", "without_skill")
+    ]
+    found = aggregate(records, plan())
+    statistics = digest(found)["statistics"]
+    assert isinstance(statistics, dict) and isinstance(statistics["cases"], list)
+    assert len(statistics["cases"]) == 50
+    assert {case["delta"] for case in statistics["cases"] if isinstance(case, dict)} == {0.5}
+    assert len(found.statistics.effects) == 200
