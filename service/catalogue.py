@@ -73,15 +73,20 @@ class Catalogue:
         return figures_of(self._benchmark(control[-1]), "old_skill") if control else Figures()
 
     def _result(self, version: SkillVersionRow, past: "Past") -> str | None:
-        """won, lost or tie against the parent: by a blind comparison, else by a batch of both; None if neither was."""
+        """won, lost or tie against the parent, by the newest comparison or batch of both; None if neither was."""
         if version.parent_id is None:
             return None
-        told = [result for one in past.comparisons if (result := _told(one, version.id, version.parent_id))]
-        if told:
-            return told[-1]
-        against = [batch for batch in past.batches if _is_between(batch, version.id, version.parent_id)]
-        benchmark = self._benchmark(against[-1]) if against else None
-        return result_of(str((benchmark.get("statistics") or {}).get("verdict"))) if benchmark else None
+        told = [
+            (one.finished_at or 0.0, result)
+            for one in past.comparisons
+            if (result := _told(one, version.id, version.parent_id))
+        ]
+        for batch in reversed([one for one in past.batches if _is_between(one, version.id, version.parent_id)]):
+            if told and told[-1][0] >= (batch.finished_at or 0.0):
+                break
+            if benchmark := self._benchmark(batch):
+                return result_of(str((benchmark.get("statistics") or {}).get("verdict")))
+        return told[-1][1] if told else None
 
     def _benchmark(self, batch: BatchRow) -> dict[str, Any] | None:
         entry = (batch.aggregate or {}).get("benchmark.json")
