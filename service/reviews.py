@@ -58,7 +58,9 @@ def _entry(folders: list[str], said: list[ReviewRow]) -> dict[str, Any]:
     newest = max(row.updated_at for row in said)
     return {
         "run_id": viewer_id(folders[first.case_position], first.configuration, first.run_number),
-        "feedback": first.feedback if len(said) == 1 else "\n\n".join(f"{r.author}: {r.feedback}" for r in said),
+        "feedback": first.feedback
+        if len(said) == 1
+        else "\n\n".join(f"{r.author}: {r.feedback}" for r in said if r.feedback),
         "timestamp": datetime.fromtimestamp(newest, UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "author": ", ".join(row.author for row in said),
     }
