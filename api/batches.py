@@ -343,8 +343,8 @@ def export(parts: PartsHere, caller: Reader, batch_id: BatchId) -> Response:
 
 
 def asked_gates(
-    fail_under: Annotated[float | None, Query(ge=0, le=5, description="Gate: the treatment's score.")] = None,
-    min_delta: Annotated[float | None, Query(ge=-5, le=5, description="Gate: the difference.")] = None,
+    fail_under: Annotated[float | None, Query(ge=0, le=1, description="Gate: the treatment's score.")] = None,
+    min_delta: Annotated[float | None, Query(ge=-1, le=1, description="Gate: the difference.")] = None,
     no_regression: Annotated[bool, Query(description="Gate: not worse by the margin.")] = False,
     require_verdict: Annotated[Verdict | None, Query(description="Gate: the verdict must be this.")] = None,
 ) -> Gates:
