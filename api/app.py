@@ -37,6 +37,7 @@ def create_app(parts: Parts) -> FastAPI:
     )
     app.state.parts = parts
     app.state.rate = Rate(parts.settings.requests_per_minute)
+    app.state.strangers = Rate(parts.settings.requests_per_minute, whose="an address without a good token")
     app.state.metrics = Metrics(parts.monitoring)
     app.state.hub = Hub(parts.watching, parts.settings.most_watchers)
     for room in (batches, comparisons, regrading, runs, skills, webhooks, health):

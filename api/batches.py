@@ -20,7 +20,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 
-from api.access import PartsHere, Reader, Submitter
+from api.access import GuardedRoute, PartsHere, Reader, Submitter
 from api.documents import (
     ID_PATTERN,
     AcceptedDocument,
@@ -45,7 +45,7 @@ from service.storage.batches import RETRYABLE
 from service.submitting import Submission
 from service.uploads import Parcel
 
-router = APIRouter(prefix="/v1/batches", tags=["batches"])
+router = APIRouter(prefix="/v1/batches", tags=["batches"], route_class=GuardedRoute)
 BatchId = Annotated[str, PathParameter(pattern=ID_PATTERN, description="The id of a batch.")]
 Model = TypeVar("Model", bound=BaseModel)
 _OCTETS = {"type": "string", "format": "binary"}
@@ -252,10 +252,10 @@ async def events(
     """Follow a batch: `stage` whenever a stage of a run ends, `progress` whenever counts change, `end` at the end."""
     hub: Hub = request.app.state.hub
     await run_in_threadpool(parts.desk.status, batch_id, caller.team)
-    if hub.is_full():
+    if hub.is_full(caller.team):
         raise TooMany("too many event streams are open in this process; come again or ask for the batch itself", 5.0)
     after = int(last_event_id) if re.fullmatch("[0-9]{1,18}", last_event_id) else None
-    return StreamingResponse(hub.stream(batch_id, after), media_type="text/event-stream")
+    return StreamingResponse(hub.stream(batch_id, after, caller.team), media_type="text/event-stream")
 
 
 @router.post("/{batch_id}/cancel")

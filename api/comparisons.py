@@ -5,12 +5,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from fastapi import Path as PathParameter
 
-from api.access import PartsHere, Reader, Submitter
+from api.access import GuardedRoute, PartsHere, Reader, Submitter
 from api.batches import file_answer
 from api.comparison_documents import CompareBody, ComparisonDocument, ComparisonPage
 from api.documents import ID_PATTERN
 
-router = APIRouter(prefix="/v1", tags=["comparisons"])
+router = APIRouter(prefix="/v1", tags=["comparisons"], route_class=GuardedRoute)
 ComparisonId = Annotated[str, PathParameter(pattern=ID_PATTERN, description="The comparison's id.")]
 FileName = Annotated[
     str,

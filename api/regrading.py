@@ -8,12 +8,12 @@ from fastapi import APIRouter, Depends, Header, Request, Response
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
-from api.access import PartsHere, Reader, Submitter
+from api.access import GuardedRoute, PartsHere, Reader, Submitter
 from api.batches import BatchId, file_answer, validated, wrong_form
 from api.documents import AcceptedDocument, RegradeBody, RegradeOptions
 from service.regrade import RegradeRequest
 
-router = APIRouter(prefix="/v1/batches", tags=["batches"])
+router = APIRouter(prefix="/v1/batches", tags=["batches"], route_class=GuardedRoute)
 _OCTETS = {"type": "string", "format": "binary"}
 _BODY = {
     "requestBody": {

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as PathParameter
 
-from api.access import PartsHere, Reader, Submitter
+from api.access import GuardedRoute, PartsHere, Reader, Submitter
 from api.batches import BatchId
 from api.documents import (
     ArtifactDocument,
@@ -23,7 +23,7 @@ from schemas.states import Outcome, Stage
 from service.bootstrap import Parts
 from service.errors import NotFound
 
-router = APIRouter(prefix="/v1", tags=["runs"])
+router = APIRouter(prefix="/v1", tags=["runs"], route_class=GuardedRoute)
 RunId = Annotated[int, PathParameter(ge=1, le=2**62, description="The number of a run.")]
 _BYTES = {
     200: {

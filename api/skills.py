@@ -8,7 +8,7 @@ from fastapi import Path as PathParameter
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
-from api.access import PartsHere, Reader, Submitter
+from api.access import GuardedRoute, PartsHere, Reader, Submitter
 from api.batches import file_answer, on_disk, wrong_form
 from api.documents import SchemaList, SkillDocument, SkillPage, VersionDocument, VersionList
 from schemas.dialects import Dialect, Kind
@@ -17,7 +17,7 @@ from service.documents import to_json
 from service.errors import NotFound
 from service.uploads import Parcel
 
-router = APIRouter(prefix="/v1", tags=["skills"])
+router = APIRouter(prefix="/v1", tags=["skills"], route_class=GuardedRoute)
 SkillName = Annotated[
     str, PathParameter(min_length=1, max_length=200, pattern=r"^[^\x00/]+$", description="The skill's name.")
 ]

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 
@@ -54,6 +54,7 @@ class Hub:
         self._most = most
         self._every_seconds = every_seconds
         self._channels: dict[str, Channel] = {}
+        self._of_team: Counter[str] = Counter()
         self._poller: asyncio.Task[None] | None = None
 
     @property
@@ -61,17 +62,19 @@ class Hub:
         """How many watch now."""
         return sum(channel.watchers for channel in self._channels.values())
 
-    def is_full(self) -> bool:
-        """Whether one more would be too many."""
-        return self.watchers >= self._most
+    def is_full(self, team: str) -> bool:
+        """Whether one more of a team would be too many; no team takes more than half of all places."""
+        return self.watchers >= self._most or self._of_team[team] >= (self._most + 1) // 2
 
-    async def stream(self, batch_id: str, after: int | None) -> AsyncIterator[bytes]:
+    async def stream(self, batch_id: str, after: int | None, team: str) -> AsyncIterator[bytes]:
         """Events of a batch until it ends; `after` is the last event the client has seen."""
         channel = self._join(batch_id)
+        self._of_team[team] += 1
         try:
             async for piece in Watcher(self._watching, batch_id, channel, after).pieces():
                 yield piece
         finally:
+            self._of_team[team] -= 1
             self._leave(batch_id, channel)
 
     async def close(self) -> None:

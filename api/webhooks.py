@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from fastapi import Path as PathParameter
 
-from api.access import Administrator, PartsHere
+from api.access import Administrator, GuardedRoute, PartsHere
 from api.documents import (
     ID_PATTERN,
     DeliveryDocument,
@@ -16,7 +16,7 @@ from api.documents import (
     WebhookList,
 )
 
-router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"])
+router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"], route_class=GuardedRoute)
 WebhookId = Annotated[str, PathParameter(pattern=ID_PATTERN, description="The id of a webhook.")]
 
 

@@ -1,5 +1,6 @@
 """Tokens: who is let in, for what, until when; and nobody else."""
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -78,6 +79,44 @@ def test_nothing_is_read_from_those_who_may_not_submit(served: Served) -> None:
         answer = client.post("/v1/batches", content=b"no form at all", headers={"content-type": "multipart/form-data"})
 
     assert answer.status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("verb", "path"),
+    [
+        ("POST", "/v1/comparisons"),
+        ("POST", "/v1/webhooks"),
+        ("PUT", "/v1/runs/1/reviews"),
+        ("POST", "/v1/batches/01k3mz8w5tq4x7c9y2b6n0p1rs/retry"),
+        ("POST", "/v1/batches/01k3mz8w5tq4x7c9y2b6n0p1rs/regrade"),
+        ("POST", "/v1/batches"),
+        ("POST", "/v1/skills"),
+    ],
+)
+@pytest.mark.parametrize(("scope", "status"), [(None, b"401"), (Scope.READ, b"403")])
+def test_no_body_is_waited_for_from_those_who_may_not_ask(
+    served: Served, verb: str, path: str, scope: Scope | None, status: bytes
+) -> None:
+    shown = f"Authorization: Bearer {served.token('scoped', [scope])}\r\n" if scope else ""
+    host, port = served.url.removeprefix("http://").split(":")
+    head = f"{verb} {path} HTTP/1.1\r\nHost: {host}\r\n{shown}"
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 500000\r\n\r\n{{".encode())
+
+        assert connection.recv(4096).startswith(b"HTTP/1.1 " + status)
+
+
+def test_bad_tokens_are_slowed_down_by_address_and_good_ones_are_not(tmp_path: Path) -> None:
+    parts = make_parts(tmp_path, requests_per_minute=2)
+    with Served(parts) as running, running.client("assay_no_such") as bad:
+        token = running.token("mine")
+        refused = [bad.get("/v1/batches") for _ in range(3)]
+        with running.client(token) as good:
+            assert good.get("/v1/batches").status_code == 200
+    parts.close()
+
+    assert [answer.status_code for answer in refused] == [401, 401, 429]
+    assert "an address without a good token" in refused[2].json()["detail"]
 
 
 def test_an_expired_token_lets_nobody_in(served: Served) -> None:

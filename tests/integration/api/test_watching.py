@@ -119,3 +119,21 @@ def test_progress_carries_the_counts(served: Served, client: httpx2.Client, batc
 
     assert (kind, data["settled"], data["total"]) == ("progress", 2, 6)
     assert json.dumps(data)
+
+
+def test_no_team_takes_the_places_of_all_others(tmp_path: Path) -> None:
+    parts = make_parts(tmp_path, most_watchers=2)
+    with Served(parts) as running:
+        mine, theirs = running.client(running.token("mine")), running.client(running.token("theirs"))
+        with mine, theirs:
+            ids = [submit(one).json()["batch_id"] for one in (mine, theirs)]
+            with mine.stream("GET", f"/v1/batches/{ids[0]}/events") as first:
+                lines = first.iter_lines()  # a name for it, or it would be closed behind its first line
+                next(lines)
+                with mine.stream("GET", f"/v1/batches/{ids[0]}/events") as second:
+                    pass
+                with theirs.stream("GET", f"/v1/batches/{ids[1]}/events") as third:
+                    statuses = [first.status_code, second.status_code, third.status_code]
+    parts.close()
+
+    assert statuses == [200, 429, 200]
