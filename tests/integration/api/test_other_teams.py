@@ -1,8 +1,11 @@
 """What belongs to one team is not there for another: asked of every route with an id, as the description lists them."""
 
+import json
+from typing import Any
+
 import httpx2
 import pytest
-from support.api import Served, finish, submit, work
+from support.api import RUNNER, Served, archive, finish, submit, suite, work
 
 from api.app import create_app
 
@@ -103,6 +106,36 @@ def test_nobody_compares_with_another_teams_batch(stranger: httpx2.Client, mine:
 
     assert (answer.status_code, answer.json()["type"]) == (404, "urn:assay:problem:not-found")
     assert mine["comparison_id"] not in stranger.get("/v1/comparisons").text
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/batches", {"skill": {"name": "tiny"}, "settings": RUNNER}),
+        ("/v1/batches", {"skill": {"name": "tiny", "version": "v0"}, "suite": suite(), "settings": RUNNER}),
+        ("/v1/batches?dry_run=true", {"skill": {"name": "tiny"}, "settings": RUNNER}),
+        ("/v1/comparisons", {"skill": "tiny", "champion": "v0", "challenger": "v0", "judge_model": "m"}),
+    ],
+)
+def test_nobody_names_another_teams_skill_in_a_body(
+    stranger: httpx2.Client, mine: dict[str, str], path: str, body: dict[str, Any]
+) -> None:
+    answer = stranger.post(path, json=body)
+
+    assert (answer.status_code, answer.json()["type"]) == (404, "urn:assay:problem:not-found")
+
+
+def test_nobody_submits_against_another_teams_version(
+    client: httpx2.Client, stranger: httpx2.Client, mine: dict[str, str]
+) -> None:
+    digest = client.get("/v1/skills/tiny/versions").json()["versions"][0]["digest"]
+    options = json.dumps({"settings": RUNNER, "against": digest})
+    files = {"skill": ("tiny.zip", archive(**{"other.md": "another version"}))}
+
+    answer = stranger.post("/v1/batches", files=files, data={"options": options})
+
+    assert (answer.status_code, answer.json()["type"]) == (404, "urn:assay:problem:not-found")
+    assert digest[:7] in answer.json()["detail"] and "known versions: v0" in answer.json()["detail"]
 
 
 def test_lists_show_a_teams_own_things_alone(stranger: httpx2.Client, mine: dict[str, str]) -> None:
