@@ -6,8 +6,9 @@ from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI
+from pydantic import BaseModel
 
-from api import batches, comparisons, errors, health, regrading, runs, skills, webhooks
+from api import batches, comparison_documents, comparisons, documents, errors, health, regrading, runs, skills, webhooks
 from api.access import Rate
 from api.documents import Problem, RegradeBody, SubmitBody
 from api.metrics import Metrics
@@ -74,5 +75,15 @@ def _description(app: FastAPI) -> dict[str, Any]:
             made = model.model_json_schema(ref_template="#/components/schemas/{model}")
             schemas.update(made.pop("$defs", {}))
             schemas[model.__name__] = made
+        _restore_nulls(schemas)
         app.openapi_schema = found
     return app.openapi_schema
+
+
+def _restore_nulls(schemas: dict[str, Any]) -> None:
+    """Put the examples of our models in again: the framework drops what is null, also where it must be said."""
+    for model in (*vars(documents).values(), *vars(comparison_documents).values()):
+        if isinstance(model, type) and issubclass(model, BaseModel) and model.__name__ in schemas:
+            extra = model.model_config.get("json_schema_extra")
+            if isinstance(extra, dict):
+                schemas[model.__name__].update(extra)

@@ -398,26 +398,29 @@ class GatesDocument(BaseModel):
         return cls(results=results, exit_code=code, is_interim=gated.is_interim, summary=gated.summary)
 
 
+_RUN: dict[str, Any] = {
+    "id": 17,
+    "batch_id": _BATCH,
+    "position": 0,
+    "case": "1",
+    "configuration": "with_skill",
+    "role": "treatment",
+    "run_number": 1,
+    "stage": "settled",
+    "outcome": "scored",
+    "error": None,
+    "attempts": 1,
+    "worker": "host:4242",
+    "facts": {"tokens": 1200},
+    "started_at": 1795000001.5,
+    "settled_at": 1795000020.0,
+}
+
+
 class RunDocument(BaseModel):
     """A run in a list."""
 
-    model_config = _example(
-        id=17,
-        batch_id=_BATCH,
-        position=0,
-        case="1",
-        configuration="with_skill",
-        role="treatment",
-        run_number=1,
-        stage="settled",
-        outcome="scored",
-        error=None,
-        attempts=1,
-        worker="host:4242",
-        facts={"tokens": 1200},
-        started_at=1795000001.5,
-        settled_at=1795000020.0,
-    )
+    model_config = _example(**_RUN)
 
     id: int
     batch_id: str
@@ -513,6 +516,22 @@ class ReviewBody(Heard):
 class RunStory(RunDocument):
     """A run with everything that happened to it."""
 
+    model_config = _example(
+        **_RUN,
+        story=[
+            {
+                "stage": "execute",
+                "worker": "host:4242",
+                "started_at": 1795000001.5,
+                "ended_at": 1795000012.0,
+                "result": "done",
+                "error": None,
+            }
+        ],
+        artifacts=[{"name": "transcript.md", "size": 812, "sha256": "0" * 64}],
+        reviews=[{"author": "kim", "feedback": "the total is missing", "updated_at": 1795000400.0}],
+    )
+
     story: list[AttemptDocument]
     artifacts: list[ArtifactDocument]
     reviews: list[ReviewDocument]
@@ -603,6 +622,13 @@ class WebhookDocument(BaseModel):
 
 class NewWebhook(WebhookDocument):
     """A webhook with the secret that signs what it gets; shown this once."""
+
+    model_config = _example(
+        id=_BATCH,
+        url="https://ci.example/assay",
+        created_at=1795000000.0,
+        secret="whsec_Zm9yIGV4YW1wbGU",  # noqa: S106  an example
+    )
 
     secret: str
 

@@ -1,9 +1,13 @@
 """The description of the API says everything a client needs: examples, problems, and who may ask."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
 
 from api.app import create_app
 from api.documents import BatchSettings
@@ -80,3 +84,33 @@ def test_every_reference_leads_somewhere(description: dict[str, Any]) -> None:
 
 def test_everything_a_batch_may_set_can_be_sent_over_http() -> None:
     assert tuple(BatchSettings.model_fields) == NAMES
+
+
+def given_examples(node: Any) -> list[tuple[dict[str, Any], Any]]:
+    """(schema, example) wherever the description has both: models, bodies, answers, parameters."""
+    if isinstance(node, list):
+        return [found for value in node for found in given_examples(value)]
+    if not isinstance(node, dict):
+        return []
+    own = [(node["schema"], node["example"])] if "schema" in node and "example" in node else []
+    if isinstance(node.get("examples"), list):
+        own += [({name: value for name, value in node.items() if name != "examples"}, one) for one in node["examples"]]
+    return own + [found for name, value in node.items() if name != "examples" for found in given_examples(value)]
+
+
+def test_every_example_is_what_its_own_schema_says(description: dict[str, Any]) -> None:
+    # As it is served: whatever JSON changes on the way counts.
+    served = json.loads(json.dumps(description))
+    known = Resource.from_contents(served, default_specification=DRAFT202012)
+    registry = Registry().with_resource("urn:description", known)
+
+    def wrong(schema: dict[str, Any], example: Any) -> list[str]:
+        absolute = json.loads(json.dumps(schema).replace('"#/', '"urn:description#/'))
+        return [
+            f"{error.json_path} {error.message}"
+            for error in Draft202012Validator(absolute, registry=registry).iter_errors(example)
+        ]
+
+    found = given_examples(served)
+    assert len(found) > 50
+    assert [(one, errors) for one in found if (errors := wrong(*one))] == []
