@@ -43,13 +43,17 @@ def archive() -> bytes:
 class Load:
     """Clients that count what they see."""
 
-    def __init__(self, url: str, seconds: float) -> None:
+    def __init__(self, url: str, seconds: float, token: str) -> None:
         self.client = httpx2.AsyncClient(
-            base_url=url, timeout=60, limits=httpx2.Limits(max_connections=400, max_keepalive_connections=400)
+            base_url=url,
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=60,
+            limits=httpx2.Limits(max_connections=400, max_keepalive_connections=400),
         )
         self.until = time.monotonic() + seconds
         self.submits: list[float] = []
         self.events = 0
+        self.early_ends = 0
         self.errors: list[str] = []
         self.batches: list[str] = []
         self.toggled: dict[tuple[str, str], float] = {}
@@ -80,7 +84,9 @@ class Load:
                     async for line in answer.aiter_lines():
                         self.hear(line)
         except TimeoutError:
-            return
+            return  # the end of the bench; until then no stream may end, as no batch does
+        self.early_ends += 1
+        self.errors.append("a stream ended early")
 
     async def toggle(self, batch_id: str) -> None:
         """Pause and resume one batch, and remember when."""
@@ -113,9 +119,9 @@ class Load:
         return seconds
 
 
-async def run(url: str, seconds: float, api: psutil.Process) -> dict[str, Any]:
+async def run(url: str, seconds: float, api: psutil.Process, token: str) -> dict[str, Any]:
     """All of them at once; prints what was seen and gives it."""
-    load = Load(url, seconds)
+    load = Load(url, seconds, token)
     data = archive()
     before = api.memory_info().rss
     first = [asyncio.create_task(load.submit(data)) for _ in range(SUBMITTERS)]
@@ -135,11 +141,13 @@ async def run(url: str, seconds: float, api: psutil.Process) -> dict[str, Any]:
     told = {what: tell(what, waited) for what, waited in waits.items()}
     print(f"submitted {len(load.batches)} batches, {WATCHERS} watchers saw {load.events} events")
     print(f"memory of the API: {before >> 20} MiB before, {peak >> 20} MiB at most; {threads} threads")
+    print(f"streams that ended early: {load.early_ends}")
     print(f"errors: {len(load.errors)} {sorted(set(load.errors))[:3]}")
     await load.client.aclose()
     figures = {"seconds": seconds, "submitters": SUBMITTERS, "watchers": WATCHERS, "batches": len(load.batches)}
     memory = {"memory_mib_before": before >> 20, "memory_mib_at_most": peak >> 20, "threads": threads}
-    return {**figures, "events": load.events, **memory, "errors": len(load.errors), "milliseconds": told}
+    wrong = {"early_ends": load.early_ends, "errors": len(load.errors)}
+    return {**figures, "events": load.events, **memory, **wrong, "milliseconds": told}
 
 
 def tell(what: str, seconds: list[float]) -> dict[str, float]:
@@ -167,17 +175,24 @@ def main() -> None:
             "ASSAY_LOG_LEVEL": "warning",
         }
         subprocess.run([sys.executable, "-m", "cli", "migrate"], env=environment, check=True)
+        scopes = ["--scope", "submit", "--scope", "read"]
+        command = [sys.executable, "-m", "cli", "token", "create", "load", *scopes]
+        made = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        token = made.stdout.strip()
         port = free_port()
         process = subprocess.Popen([sys.executable, "-m", "cli", "serve", "--port", str(port)], env=environment)
         try:
             while not accepts(port):
                 time.sleep(0.1)
-            save("api", asyncio.run(run(f"http://127.0.0.1:{port}", seconds, psutil.Process(process.pid))))
+            found = asyncio.run(run(f"http://127.0.0.1:{port}", seconds, psutil.Process(process.pid), token))
+            save("api", found)
         finally:
             process.terminate()
             process.wait(20)
             postgres.remove()
             redis.remove()
+    if found["errors"]:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
 """The arithmetic of the benches: what a kill cost, and where figures are kept."""
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import pytest
 
 BENCH = Path(__file__).parents[2] / "bench"
@@ -70,3 +73,23 @@ def test_figures_are_kept_with_date_and_machine_and_read_again(tmp_path: Path) -
     assert told is not None and told["rate"] == 7
     assert told["machine"]["cores"] and told["date"].endswith("Z")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny.json"]
+
+
+def test_a_stream_that_ends_before_the_bench_is_an_error() -> None:
+    from api_load import Load
+
+    async def watched() -> Any:
+        load = Load("http://api.example", 60.0, "assay_token")
+        shown: list[str] = []
+
+        def answer(request: httpx2.Request) -> httpx2.Response:
+            shown.append(request.headers["authorization"])
+            return httpx2.Response(200, text="retry: 1000\n\n")
+
+        load.client = httpx2.AsyncClient(
+            base_url="http://api.example", headers=load.client.headers, transport=httpx2.MockTransport(answer)
+        )
+        await load.watch("batch")
+        return load.early_ends, load.errors, shown
+
+    assert asyncio.run(watched()) == (1, ["a stream ended early"], ["Bearer assay_token"])
