@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fleet import Fleet
+from support.fleet import Fleet, write_skill
 from support.rabbitmq import RabbitServer
 from support.servers import free_port
+
+from simulator import Simulator
+from simulator import start as start_simulator
 
 AUTH = "watcher:s3cret-for-tests"
 ASSAY = [sys.executable, "-m", "cli"]
@@ -86,9 +89,28 @@ def wait_until(true: Any, story: Any) -> None:
         time.sleep(0.1)
 
 
-def test_flower_shows_every_roles_tasks_with_readable_names_and_arguments(tmp_path: Path, broker_url: str) -> None:
-    fleet = Fleet(tmp_path, None, broker_url)
-    expected = {"assay.execute": 4, "assay.check": 4, "assay.aggregate": 1}
+def ask_the_judge(skill: Path) -> None:
+    """Let every case of the skill have a statement besides its structural expectation."""
+    path = skill / "evals" / "evals.json"
+    suite = json.loads(path.read_text())
+    evals = [{**case, "expectations": ["The answer is written down"]} for case in suite["evals"]]
+    path.write_text(json.dumps({**suite, "evals": evals}))
+
+
+@pytest.fixture
+def simulator() -> Iterator[Simulator]:
+    with start_simulator() as running:
+        yield running
+
+
+def test_flower_shows_every_roles_tasks_with_readable_names_and_arguments(
+    tmp_path: Path, broker_url: str, simulator: Simulator
+) -> None:
+    fleet = Fleet(tmp_path, None, broker_url, judge_model="simulated", rejudge_share=0, analyst="false")
+    fleet.environment |= {"ANTHROPIC_BASE_URL": simulator.url, "ANTHROPIC_API_KEY": "simulated"}
+    for runs in (1, 2):
+        ask_the_judge(write_skill(tmp_path / f"skill-1-{runs}", cases=1))
+    expected = {"assay.execute": 4, "assay.check": 4, "assay.judge": 4, "assay.aggregate": 1}
 
     def of_batch() -> list[dict[str, Any]]:
         return [task for task in flower.tasks() if f"batch={batch_id}" in (task["kwargs"] or "")]
@@ -113,12 +135,18 @@ def test_flower_shows_every_roles_tasks_with_readable_names_and_arguments(tmp_pa
             fleet.stop()
         tasks = of_batch()
 
-    words = sorted(task["kwargs"] for task in tasks if task["name"] == "assay.execute")
     arms = [("with_skill", 1), ("with_skill", 2), ("without_skill", 1), ("without_skill", 2)]
-    assert words == [f"batch={batch_id} case=1 configuration={arm} run={number}" for arm, number in arms]
+    for name in ("assay.execute", "assay.check", "assay.judge"):
+        words = sorted(task["kwargs"] for task in tasks if task["name"] == name)
+        assert words == [f"batch={batch_id} case=1 configuration={arm} run={number}" for arm, number in arms]
     assert [task["kwargs"] for task in tasks if task["name"] == "assay.aggregate"] == [f"batch={batch_id}"]
     workers = {task["name"]: task["worker"].split("-")[0] for task in tasks if task["name"] in expected}
-    assert workers == {"assay.execute": "executor", "assay.check": "checker", "assay.aggregate": "aggregator"}
+    assert workers == {
+        "assay.execute": "executor",
+        "assay.check": "checker",
+        "assay.judge": "judge",
+        "assay.aggregate": "aggregator",
+    }
 
 
 def test_flower_asks_for_the_password_and_does_not_act(tmp_path: Path, redis_url: str) -> None:
