@@ -1,8 +1,8 @@
 """Every command line of the compose files as a plain process, with the environment and the secrets of its service.
 
 Only places are replaced: names of hosts by loopback and a free port, folders of the image by temporary ones. Redis (or
-RabbitMQ) is started by its service's command; PostgreSQL's image starts itself, so a private one with the same user
-and password rule stands in for it.
+RabbitMQ) is started by its service's command. PostgreSQL is a private one with the same user, password rule and
+options: its image makes the database before it starts. Health checks are run wherever their programs are on PATH.
 """
 
 import json
@@ -20,7 +20,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.compose import OURS, ROOT, merged
+from support.compose import OURS, ROOT, load, merged
 from support.rabbitmq import RabbitServer
 from support.servers import PostgresServer, free_port, redis_program
 
@@ -116,9 +116,30 @@ class Installation:
                 process.wait(10)
 
 
+class ComposePostgres(PostgresServer):
+    """PostgreSQL with the options of its service."""
+
+    def command(self) -> list[str]:
+        program, *options = load()["services"]["postgres"]["command"]
+        assert program == "postgres"
+        # Of an option that is given twice the last one counts.
+        return [*super().command(), *options]
+
+
+def rabbitmq_is_healthy(made: Installation, own: dict[str, str]) -> bool:
+    """By its service's own check, where the program is."""
+    kind, *words = made.services["rabbitmq"]["healthcheck"]["test"]
+    behind = f"/usr/lib/rabbitmq/bin:{own['PATH']}:/usr/sbin"
+    if not shutil.which(words[0], path=behind):
+        return True
+    assert kind == "CMD"
+    environment = {**own, "PATH": behind}
+    return subprocess.run(words, env=environment, capture_output=True, timeout=60, cwd=made.folder).returncode == 0
+
+
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[PostgresServer]:
-    server = PostgresServer()
+    server = ComposePostgres()
     server.start()
     yield server
     server.remove()
@@ -186,6 +207,22 @@ def start_brokers(made: Installation, rabbit: RabbitServer | None) -> None:
         while not rabbit.is_ready():
             assert time.monotonic() < deadline, made.log("rabbitmq").read_text()
             time.sleep(0.2)
+        assert rabbitmq_is_healthy(made, own), made.log("rabbitmq").read_text()
+
+
+def test_postgres_has_the_options_and_the_health_check_of_its_service(postgres: PostgresServer) -> None:
+    service = load()["services"]["postgres"]
+    with psycopg.connect(f"host=127.0.0.1 port={postgres.port} user=assay dbname=postgres") as connection:
+        said = {name: connection.execute(f"SHOW {name}").fetchone() for name in ("max_connections", "shared_buffers")}
+
+    assert said == {"max_connections": ("500",), "shared_buffers": ("256MB",)}
+    if shutil.which("pg_isready"):
+        kind, line = service["healthcheck"]["test"]
+        environment = {"PATH": os.environ["PATH"], "PGPORT": str(postgres.port)}
+        assert kind == "CMD-SHELL"
+        assert subprocess.run(["sh", "-c", line], env=environment, timeout=20).returncode == 0
+        gone = {**environment, "PGPORT": str(free_port())}
+        assert subprocess.run(["sh", "-c", line], env=gone, timeout=20).returncode != 0
 
 
 def test_every_command_of_the_compose_files_works_with_its_environment(installation: Installation) -> None:
