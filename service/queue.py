@@ -16,8 +16,6 @@ QUEUES = ("execute", "check", "judge", "aggregate", "control")
 # Comparing is a judge's work: it has a task of its own and no queue of its own.
 _QUEUE_OF = {"compare": "judge"}
 MEMORY = "memory://"
-# Longer than any stage's deadline: Redis starts a task again while it runs once this time is over.
-_VISIBILITY_SECONDS = 24 * 3600
 _EPOCH_KEY = "assay:epoch"
 # What clients of brokers raise when the broker is away; none of them shares a base with the others.
 _TROUBLE = (OSError, KombuError, EOFError, AttributeError)
@@ -52,7 +50,9 @@ def _quorum(name: str) -> KombuQueue:
 
 def _transport_options(broker: str) -> dict[str, Any]:
     if broker.startswith("redis"):
-        return {"visibility_timeout": _VISIBILITY_SECONDS, "socket_connect_timeout": 3, "socket_keepalive": True}
+        # A message taken lives in its worker alone: keeping it in Redis until it is acknowledged was half of a worker's
+        # work, loses messages all the same, and starts long tasks twice. Recovery finds what a dead worker held.
+        return {"ack_emulation": False, "socket_connect_timeout": 3, "socket_keepalive": True}
     if broker == MEMORY:
         return {"polling_interval": 0.01}
     return {}
