@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import tempfile
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -232,7 +231,7 @@ def get_batch(parts: PartsHere, caller: Reader, batch_id: BatchId) -> BatchDocum
     """One batch: state, counts by stage and outcome, cost, time left."""
     status = parts.desk.status(batch_id, caller.team)
     skill, spent = parts.desk.skill_label(status.batch), parts.desk.spent(batch_id, caller.team)
-    return BatchDocument.about(status, skill, spent, time.time())
+    return BatchDocument.about(status, skill, spent)
 
 
 @router.get(

@@ -228,10 +228,12 @@ class ProgressDocument(BaseModel):
     settled: int
     stages: dict[str, int]
     outcomes: dict[str, int]
-    eta_seconds: float | None = Field(None, description="At the pace so far; null while too early to say.")
+    eta_seconds: float | None = Field(
+        None, description="At the pace of the last ten minutes; null while paused, and while none ended in them."
+    )
 
     @classmethod
-    def of(cls, status: Status, now: float) -> "ProgressDocument":
+    def of(cls, status: Status) -> "ProgressDocument":
         """From the counts."""
         progress = status.progress
         return cls(
@@ -241,16 +243,15 @@ class ProgressDocument(BaseModel):
             settled=progress.settled,
             stages=progress.stages,
             outcomes=progress.outcomes,
-            eta_seconds=_eta(status, now),
+            eta_seconds=_eta(status),
         )
 
 
-def _eta(status: Status, now: float) -> float | None:
+def _eta(status: Status) -> float | None:
     batch, progress = status.batch, status.progress
-    if status.is_ended or batch.started_at is None or not progress.settled or batch.state is BatchState.PAUSED:
+    if status.is_ended or batch.state is BatchState.PAUSED or not progress.recent.count:
         return None
-    pace = progress.settled / max(0.001, now - batch.started_at)
-    return round((progress.total - progress.settled) / pace, 1)
+    return round((progress.total - progress.settled) * progress.recent.seconds / progress.recent.count, 1)
 
 
 class BatchSummary(BaseModel):
@@ -321,12 +322,12 @@ class BatchDocument(BatchSummary):
     regrade_of: str | None = Field(description="The batch whose artifacts it grades anew, if it is a regrade.")
 
     @classmethod
-    def about(cls, status: Status, skill: tuple[str, str], spent: tuple[float, int], now: float) -> "BatchDocument":
+    def about(cls, status: Status, skill: tuple[str, str], spent: tuple[float, int]) -> "BatchDocument":
         """Everything about one batch."""
         batch = status.batch
         return cls(
             **_summary(batch, *skill),
-            progress=ProgressDocument.of(status, now),
+            progress=ProgressDocument.of(status),
             cost_usd=round(spent[0], 6),
             tokens=spent[1],
             files=sorted(batch.aggregate or {}),

@@ -168,7 +168,7 @@ class Watcher:
             yield self._event(event)
         status = self._channel.status
         if status is not None and status is not self._shown:
-            yield _piece("progress", ProgressDocument.of(status, time.time()).model_dump(mode="json"))
+            yield _piece("progress", ProgressDocument.of(status).model_dump(mode="json"))
         self._shown = status
 
     async def _rest(self) -> AsyncIterator[bytes]:

@@ -85,16 +85,14 @@ class Local(Desk):
         """One batch."""
         desk = self._parts.desk
         status = desk.status(batch_id, self._team)
-        about = BatchDocument.about(
-            status, desk.skill_label(status.batch), desk.spent(batch_id, self._team), time.time()
-        )
+        about = BatchDocument.about(status, desk.skill_label(status.batch), desk.spent(batch_id, self._team))
         return about.model_dump(mode="json")
 
     def watch(self, batch_id: str) -> Iterator[Json]:
         """Progress after progress until the batch ends."""
         while True:
             status = self._parts.desk.status(batch_id, self._team)
-            yield ProgressDocument.of(status, time.time()).model_dump(mode="json")
+            yield ProgressDocument.of(status).model_dump(mode="json")
             if status.is_ended:
                 return
             time.sleep(0.5)

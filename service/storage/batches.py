@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Engine, Row, bindparam, case, exists, func, i
 from schemas.states import BatchState, Outcome, Stage
 from service.storage.clock import Now
 from service.storage.engine import alone
+from service.storage.progress import count_runs, progress_of
 from service.storage.rows import (
     ASIDE,
     DECISIONS,
@@ -69,16 +70,9 @@ class Batches:
         return (batch_row(row), row.request_digest) if row else None
 
     def progress(self, batch_id: str) -> Progress:
-        """Counts by stage and outcome, from one index."""
-        query = select(runs.c.stage, runs.c.outcome, func.count()).where(runs.c.batch_id == batch_id)
-        stages: dict[str, int] = {}
-        outcomes: dict[str, int] = {}
+        """Counts by stage and outcome, and how fast it was of late."""
         with self._alone.begin() as connection:
-            for stage, outcome, count in connection.execute(query.group_by(runs.c.stage, runs.c.outcome)):
-                stages[stage] = stages.get(stage, 0) + count
-                if outcome:
-                    outcomes[outcome] = outcomes.get(outcome, 0) + count
-        return Progress(stages, outcomes)
+            return progress_of(batch_id, connection.execute(count_runs([batch_id])))
 
     def pause(self, batch_id: str) -> bool:
         """No waiting run of the batch starts; False if it is not in a state to be paused."""
@@ -130,13 +124,15 @@ class Batches:
     ) -> int:
         """Send settled runs back to the stage that failed; gives their number.
 
+        They begin anew: when they were first at work is forgotten, or the time until the retry would count as work.
         `executes` is False for a batch whose runs were given: those that failed at execute stay as they are.
         `budget` replaces the batch's own: max_cost_usd, max_tokens.
         """
         again = (
             update(runs)
             .where(runs.c.batch_id == batch_id, runs.c.stage == Stage.SETTLED, runs.c.outcome.in_(outcomes))
-            .values(stage=Stage.WAITING, outcome=None, error=None, attempts=0, settled_at=None, not_before=None)
+            .values(stage=Stage.WAITING, outcome=None, error=None, attempts=0, not_before=None)
+            .values(started_at=None, settled_at=None)
         )
         if not executes:
             again = again.where(runs.c.entry != Stage.EXECUTE)

@@ -190,11 +190,20 @@ class NewRun:
 
 
 @dataclass(frozen=True)
+class Recent:
+    """Runs that work ended lately, and since when the first of them was at work, looking back a while at most."""
+
+    count: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
 class Progress:
     """How far a batch is: counts by stage and by outcome."""
 
     stages: dict[str, int] = field(default_factory=dict)
     outcomes: dict[str, int] = field(default_factory=dict)
+    recent: Recent = field(default=Recent(), compare=False)  # grows older by itself: nothing new to tell anybody
 
     @property
     def total(self) -> int:

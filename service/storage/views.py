@@ -9,6 +9,7 @@ from sqlalchemy import Engine, Row, func, select
 from schemas.states import BatchState, Outcome, Stage
 from service.storage.batches import batch_row
 from service.storage.clock import Now
+from service.storage.progress import count_runs, progress_of
 from service.storage.rows import BatchRow, Progress, RunRow
 from service.storage.runs import run_row
 from service.storage.tables import attempts, batches, runs, skill_versions
@@ -102,12 +103,10 @@ class Views:
 
     def states(self, batch_ids: Sequence[str]) -> dict[str, tuple[BatchRow, Progress]]:
         """State and counts of many batches, in two questions."""
-        counted = select(runs.c.batch_id, runs.c.stage, runs.c.outcome, func.count().label("count"))
-        counted = counted.where(runs.c.batch_id.in_(batch_ids)).group_by(runs.c.batch_id, runs.c.stage, runs.c.outcome)
         with self._engine.begin() as connection:
             found = connection.execute(select(batches).where(batches.c.id.in_(batch_ids))).all()
-            counts = connection.execute(counted).all()
-        return {row.id: (batch_row(row), _progress(row.id, counts)) for row in found}
+            counts = connection.execute(count_runs(batch_ids)).all()
+        return {row.id: (batch_row(row), progress_of(row.id, counts)) for row in found}
 
     def events(self, batch_ids: Sequence[str], after: int, settle_seconds: float, limit: int = 1_000) -> list[RunEvent]:
         """What ended after the given id; the newest moment is left for later, as ids may be written out of order."""
@@ -139,18 +138,6 @@ class Views:
         query = query.where(batches.c.state == BatchState.FINISHED).order_by(batches.c.id)
         with self._engine.begin() as connection:
             return [batch_row(row) for row in connection.execute(query)]
-
-
-def _progress(batch_id: str, counts: Sequence[Row[Any]]) -> Progress:
-    stages: dict[str, int] = {}
-    outcomes: dict[str, int] = {}
-    for row in counts:
-        if row.batch_id == batch_id:
-            number = int(row._mapping["count"])
-            stages[row.stage] = stages.get(row.stage, 0) + number
-            if row.outcome:
-                outcomes[row.outcome] = outcomes.get(row.outcome, 0) + number
-    return Progress(stages, outcomes)
 
 
 def _event(row: Row[Any]) -> RunEvent:
