@@ -4,10 +4,12 @@ import asyncio
 import json
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from dataclasses import asdict
 
 from api.documents import ProgressDocument
+from api.errors import TooMany
 from service import log
 from service.batches import Status
 from service.errors import Unavailable
@@ -62,12 +64,21 @@ class Hub:
         """How many watch now."""
         return sum(channel.watchers for channel in self._channels.values())
 
-    def is_full(self, team: str) -> bool:
+    async def stream(self, batch_id: str, after: int | None, team: str) -> AsyncGenerator[bytes]:
+        """Events of a batch until it ends, once a place is taken; `after` is the last event the client has seen."""
+        events = self._events(batch_id, after, team)
+        # Begun here, not when the answer is sent: all who ask at once would find the same place free.
+        return _continued(await anext(events), events)
+
+    def _is_full(self, team: str) -> bool:
         """Whether one more of a team would be too many; no team takes more than half of all places."""
         return self.watchers >= self._most or self._of_team[team] >= (self._most + 1) // 2
 
-    async def stream(self, batch_id: str, after: int | None, team: str) -> AsyncIterator[bytes]:
-        """Events of a batch until it ends; `after` is the last event the client has seen."""
+    async def _events(self, batch_id: str, after: int | None, team: str) -> AsyncGenerator[bytes]:
+        if self._is_full(team):
+            raise TooMany(
+                "too many event streams are open in this process; come again or ask for the batch itself", 5.0
+            )
         channel = self._join(batch_id)
         self._of_team[team] += 1
         try:
@@ -195,6 +206,13 @@ class Watcher:
     def _event(self, event: RunEvent) -> bytes:
         self._cursor = max(self._cursor or 0, event.id)
         return _piece("stage", asdict(event), event.id)
+
+
+async def _continued(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    async with aclosing(rest):
+        yield first
+        async for piece in rest:
+            yield piece
 
 
 def _piece(kind: str, data: object, event_id: int | None = None) -> bytes:

@@ -1,5 +1,6 @@
 """Event streams: nothing twice, nothing missing, one look for many watchers, and an end."""
 
+import asyncio
 import json
 import threading
 from collections import Counter
@@ -10,6 +11,8 @@ import httpx2
 import pytest
 from support.api import Served, archive, finish, make_parts, submit, work
 
+from api.errors import TooMany
+from api.watching import Hub
 from cli.client import Client, parsed_events
 from service.events import Watching
 
@@ -137,3 +140,25 @@ def test_no_team_takes_the_places_of_all_others(tmp_path: Path) -> None:
     parts.close()
 
     assert statuses == [200, 429, 200]
+
+
+def test_a_place_is_taken_when_it_is_given_not_when_the_answer_begins(tmp_path: Path) -> None:
+    parts = make_parts(tmp_path)
+
+    async def crowd() -> tuple[list[int], int]:
+        hub = Hub(parts.watching, most=2)
+        asked = await asyncio.gather(*(hub.stream("b", None, team) for team in "xyzx"), return_exceptions=True)
+        refused = [number for number, one in enumerate(asked) if isinstance(one, TooMany)]
+        del asked  # nobody reads them, as when clients went away at once
+        while hub.watchers:
+            await asyncio.sleep(0.01)
+        again = await hub.stream("b", None, "z")
+        watchers = hub.watchers
+        await again.aclose()
+        await hub.close()
+        return refused, watchers
+
+    refused, watchers = asyncio.run(crowd())
+    parts.close()
+
+    assert (refused, watchers) == ([2, 3], 1)
