@@ -25,6 +25,9 @@ _SHOWN = {
     ".gif": "image/gif",
     ".webp": "image/webp",
 }
+_SAVED = "application/octet-stream"
+# The types that an answer with a file can have, for its description.
+FILE_TYPES = sorted({_SAVED, *(kind.partition(";")[0] for kind in _SHOWN.values())})
 STRICT_POLICY = "default-src 'none'; frame-ancestors 'none'; sandbox"
 # Our own report: its style and pictures are inside, and nothing in it runs.
 PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
@@ -45,7 +48,7 @@ def content(request: Request, data: bytes, name: str, sha256: str) -> Response:
     if request.headers.get("if-none-match") == headers["ETag"]:
         return Response(status_code=304, headers=headers)
     found = asked_range(request.headers.get("range"), len(data), request.headers.get("if-range"), headers["ETag"])
-    kind = media_type or "application/octet-stream"
+    kind = media_type or _SAVED
     if found is None:
         return Response(data, headers=headers, media_type=kind)
     first, last = found

@@ -18,17 +18,19 @@ from api.documents import (
     RunPage,
     RunStory,
 )
-from api.downloads import content
+from api.downloads import FILE_TYPES, content
 from schemas.states import Outcome, Stage
 from service.bootstrap import Parts
 from service.errors import NotFound
 
 router = APIRouter(prefix="/v1", tags=["runs"], route_class=GuardedRoute)
 RunId = Annotated[int, PathParameter(ge=1, le=2**62, description="The number of a run.")]
+_FILE = {"schema": {"type": "string", "format": "binary"}, "example": "..."}
+_JSON_FILE = {"schema": {}, "example": {"total_tokens": 1200}}
 _BYTES = {
     200: {
-        "description": "The file.",
-        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}, "example": "..."}},
+        "description": "The file, as what it is where a browser shows that and never runs it.",
+        "content": {kind: _JSON_FILE if kind == "application/json" else _FILE for kind in FILE_TYPES},
     },
     206: {"description": "The range that was asked for."},
     304: {"description": "You have it already."},

@@ -8,9 +8,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
+from starlette.requests import Request
 
 from api.app import create_app
 from api.documents import BatchSettings
+from api.downloads import content
 from service.batch_settings import NAMES
 from service.bootstrap import Parts
 from service.settings import Settings
@@ -38,6 +40,14 @@ def test_every_operation_has_an_example_of_its_answer(description: dict[str, Any
     ]
 
     assert silent == []
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.json", "a.png", "a.jpeg", "a.gif", "a.webp", "a.html", "a"])
+def test_a_file_of_a_run_is_of_no_type_that_is_not_described(description: dict[str, Any], name: str) -> None:
+    answer = content(Request({"type": "http", "headers": []}), b"{}", name, "x")
+
+    described = description["paths"]["/v1/runs/{run_id}/artifacts/{name}"]["get"]["responses"]["200"]["content"]
+    assert str(answer.media_type).partition(";")[0] in described
 
 
 def _has_example(description: dict[str, Any], answer: dict[str, Any]) -> bool:
