@@ -116,3 +116,27 @@ def finish(parts: Parts, batch_id: str) -> None:
     """End a batch all of whose runs are settled."""
     assert parts.store.batches.finish_if_settled(batch_id)
     parts.stages.aggregate(batch_id, parts.aggregate)
+
+
+def one_of_everything(parts: Parts, client: httpx2.Client, team: str) -> dict[str, str]:
+    """The ids of a finished batch, its run, a comparison and all else that a path can name, owned by the team."""
+    batch_id = submit(client).json()["batch_id"]
+    work(parts, batch_id, team, {"outputs/a.txt": b"hello", "transcript.md": b"# Done"})
+    finish(parts, batch_id)
+    run_id = client.get(f"/v1/batches/{batch_id}/runs").json()["runs"][0]["id"]
+    client.put(f"/v1/runs/{run_id}/reviews", json={"author": "kim", "feedback": "good"})
+    webhook = client.post("/v1/webhooks", json={"url": "https://ci.example/x"}).json()
+    named = {"comparison_id": compared(parts, client, batch_id), "file": "summary.json"}
+    named |= {"batch_id": batch_id, "run_id": str(run_id), "name": "outputs/a.txt", "skill": "tiny"}
+    return {**named, "webhook_id": webhook["id"]}
+
+
+def compared(parts: Parts, client: httpx2.Client, batch_id: str) -> str:
+    """A finished comparison of the batch's two arms; no run is paired, so no model is asked."""
+    asked = {"champion": f"{batch_id}:without_skill", "challenger": batch_id, "judge_model": "some-judge"}
+    comparison_id: str = client.post("/v1/comparisons", json=asked).json()["id"]
+    claim = parts.store.comparisons.claim(comparison_id, "tester", 30)
+    assert claim is not None
+    files = {"summary.json": parts.artifacts.put(b"{}")}
+    assert parts.store.comparisons.finish(claim, files, {}, None)
+    return comparison_id

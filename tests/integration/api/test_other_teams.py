@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.api import RUNNER, Served, archive, finish, submit, suite, work
+from support.api import RUNNER, Served, archive, one_of_everything, suite
 
 from api.app import create_app
 
@@ -26,28 +26,7 @@ SENT = {
 
 @pytest.fixture(scope="module")
 def mine(served: Served, client: httpx2.Client) -> dict[str, str]:
-    """One of everything that has an id, owned by the team `mine`."""
-    batch_id = submit(client).json()["batch_id"]
-    work(served.parts, batch_id, "mine")
-    finish(served.parts, batch_id)
-    run_id = client.get(f"/v1/batches/{batch_id}/runs").json()["runs"][0]["id"]
-    client.put(f"/v1/runs/{run_id}/reviews", json={"author": "kim", "feedback": "good"})
-    webhook = client.post("/v1/webhooks", json={"url": "https://ci.example/x"}).json()
-    comparison_id = compared(served, client, batch_id)
-    named = {"comparison_id": comparison_id, "file": "summary.json"}
-    named |= {"batch_id": batch_id, "run_id": str(run_id), "name": "outputs/a.txt", "skill": "tiny"}
-    return {**named, "webhook_id": webhook["id"]}
-
-
-def compared(served: Served, client: httpx2.Client, batch_id: str) -> str:
-    """A finished comparison of the batch's two arms; no run is paired, so no model is asked."""
-    asked = {"champion": f"{batch_id}:without_skill", "challenger": batch_id, "judge_model": "some-judge"}
-    comparison_id: str = client.post("/v1/comparisons", json=asked).json()["id"]
-    claim = served.parts.store.comparisons.claim(comparison_id, "tester", 30)
-    assert claim is not None
-    files = {"summary.json": served.parts.artifacts.put(b"{}")}
-    assert served.parts.store.comparisons.finish(claim, files, {}, None)
-    return comparison_id
+    return one_of_everything(served.parts, client, "mine")
 
 
 def ask(client: httpx2.Client, verb: str, path: str, ids: dict[str, str]) -> httpx2.Response:
