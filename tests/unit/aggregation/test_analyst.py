@@ -40,6 +40,21 @@ def test_a_note_may_cite_what_the_benchmark_says_and_nothing_else() -> None:
     assert [text[:22] for text in refused] == ["with_skill is 31.7 % b", "x" * 22]
 
 
+def test_a_note_that_quotes_a_case_or_item_nobody_knows_is_refused() -> None:
+    true = [
+        "with_skill passes 'statement 3' in every run; without_skill doesn't.",
+        "The judges' verdict on \"case 0\" is with_skill's best.",
+        "without_skill never passes `statement 8`, at \u201c12.5 %\u201d or less.",
+    ]
+    invented = [
+        "with_skill fails 'statement about dates' in every run.",
+        'The case "Invoice 3" is lost by with_skill.',
+        "without_skill is slow on \u201cOcean\u201d.",
+    ]
+    accepted, refused = accepted_notes(json.dumps({"notes": [*true, *invented]}), batch())
+    assert (accepted, refused) == (true, invented)
+
+
 def test_an_answer_that_is_no_answer_adds_nothing() -> None:
     for answer in ("", "not json", "[]", '{"notes": null}', '{"other": 1}'):
         assert accepted_notes(answer, batch()) == ([], [])
