@@ -1,6 +1,6 @@
 """Run records for tests of the aggregator, the report and the workspaces."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from schemas.base import CaseId
 from schemas.grading import DimensionScore, GradedExpectation, Grading
@@ -25,7 +25,7 @@ def plan(*configurations: str, cases: Sequence[CaseFacts] | None = None, runs: i
     return BatchPlan("pdf", "2026-01-15T10:30:00Z", arms, cases=facts, runs_per_configuration=runs, options=Options())
 
 
-def grading(*verdicts: bool, scores: dict[str, int] | None = None, texts: Sequence[str] = ()) -> Grading:
+def grading(*verdicts: bool, scores: Mapping[str, float] | None = None, texts: Sequence[str] = ()) -> Grading:
     """A judgement of so many statements, and of dimensions if there are any."""
     names = texts or [f"statement {number}" for number in range(1, len(verdicts) + 1)]
     expectations = tuple(
@@ -36,7 +36,7 @@ def grading(*verdicts: bool, scores: dict[str, int] | None = None, texts: Sequen
     return Grading(expectations=expectations or None, rubric_scores=dimensions or None)
 
 
-def passing(passed: int, total: int, scores: dict[str, int] | None = None) -> Grading:
+def passing(passed: int, total: int, scores: Mapping[str, float] | None = None) -> Grading:
     """A judgement with the first `passed` of `total` statements passed."""
     return grading(*(number < passed for number in range(total)), scores=scores)
 
