@@ -35,8 +35,8 @@ from service.storage.store import Store
 from service.workspaces.reading import case_facts
 
 REGRADE = "regrade.json"
-# Few, because a case may have a thousand runs.
-_CASES_AT_ONCE = 10
+_CASES_AT_ONCE = 10  # asked for together
+_RUNS_AT_ONCE = 200  # held together, with their facts and the names of their files
 
 
 FILES = ("benchmark.json", "benchmark.md", "eval_feedback_aggregate.json", "report.html")
@@ -195,11 +195,20 @@ class Aggregate:
     def _records(
         self, batch: BatchRow, cases: list[CaseFacts], places: tuple[int, int], of_each_arm: int | None = None
     ) -> Iterator[RunRecord]:
-        found = self._store.runs.of_cases(batch.id, *places)
-        settled = [run for run in found if run.outcome is not None and run.run_number <= (of_each_arm or math.inf)]
-        files = self._store.runs.files_of([run.id for run in settled])
-        for run in settled:
-            yield _record(run, cases[run.case_position], RunFiles(files.get(run.id, {}), self._artifacts))
+        for page in self._pages(batch, places):
+            settled = [run for run in page if run.outcome is not None and run.run_number <= (of_each_arm or math.inf)]
+            files = self._store.runs.files_of([run.id for run in settled])
+            for run in settled:
+                yield _record(run, cases[run.case_position], RunFiles(files.get(run.id, {}), self._artifacts))
+
+    def _pages(self, batch: BatchRow, places: tuple[int, int]) -> Iterator[list[RunRow]]:
+        """The rows of some cases, so many at once: a case may have any number of runs."""
+        after: RunRow | None = None
+        while page := self._store.runs.of_cases(batch.id, *places, after, _RUNS_AT_ONCE):
+            yield page
+            if len(page) < _RUNS_AT_ONCE:
+                return
+            after = page[-1]
 
 
 class Closing:

@@ -7,6 +7,7 @@ from sqlalchemy import (
     ARRAY,
     JSON,
     BigInteger,
+    ColumnElement,
     Connection,
     Engine,
     Float,
@@ -264,12 +265,19 @@ class Runs:
         with self._alone.begin() as connection:
             return [run_row(row) for row in connection.execute(query.order_by(runs.c.position).limit(limit))]
 
-    def of_cases(self, batch_id: str, first: int, last: int) -> list[RunRow]:
-        """The runs of some cases in the order of a report: by case, treatment before control, by number."""
-        chosen = (runs.c.batch_id == batch_id, runs.c.case_position >= first, runs.c.case_position <= last)
-        order = (runs.c.case_position, runs.c.role.desc(), runs.c.run_number)
+    def of_cases(
+        self, batch_id: str, first: int, last: int, after: RunRow | None = None, limit: int | None = None
+    ) -> list[RunRow]:
+        """The runs of some cases in the order of a report: by case, treatment before control, by number.
+
+        With a limit a page of them, which begins after the given run.
+        """
+        start = first if after is None else after.case_position
+        chosen = (runs.c.batch_id == batch_id, runs.c.case_position >= start, runs.c.case_position <= last)
+        order = (runs.c.case_position, runs.c.role.desc(), runs.c.run_number, runs.c.id)
+        query = select(runs).where(*chosen, true() if after is None else _comes_after(after))
         with self._alone.begin() as connection:
-            return [run_row(row) for row in connection.execute(select(runs).where(*chosen).order_by(*order))]
+            return [run_row(row) for row in connection.execute(query.order_by(*order).limit(limit))]
 
     def arms(self, batch_id: str) -> list[tuple[str, Role | None]]:
         """The configurations of a batch with their roles: treatment, control, then the others."""
@@ -318,6 +326,14 @@ def _keep(
         rows = [{**made, "name": name, "sha256": blob.sha256, "size": blob.size} for name, blob in files.items()]
         connection.execute(_ARTIFACT[connection.dialect.name], rows)
     connection.execute(_ATTEMPT, told)
+
+
+def _comes_after(run: RunRow) -> ColumnElement[bool]:
+    """What comes after a run in the order of a report, in which roles descend."""
+    role = ASIDE if run.role is None else run.role
+    same_role = (runs.c.role == role) & (tuple_(runs.c.run_number, runs.c.id) > tuple_(run.run_number, run.id))
+    same_case = (runs.c.case_position == run.case_position) & ((runs.c.role < role) | same_role)
+    return (runs.c.case_position > run.case_position) | same_case
 
 
 def _role(text: str) -> Role | None:
