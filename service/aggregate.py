@@ -18,6 +18,7 @@ from schemas.suite import Case
 from schemas.timing import Timing
 from service import log
 from service.aggregation.benchmark import Aggregates, aggregate
+from service.aggregation.history import history_figures
 from service.aggregation.markdown import benchmark_markdown
 from service.aggregation.records import Arm, BatchPlan, CaseFacts, RunRecord, Tokens
 from service.batch_settings import is_given
@@ -35,6 +36,7 @@ from service.storage.store import Store
 from service.workspaces.reading import case_facts
 
 REGRADE = "regrade.json"
+HISTORY_FIGURES = "history-figures.json"  # nobody fetches it: it spares a history the benchmarks
 _CASES_AT_ONCE = 10  # asked for together
 _RUNS_AT_ONCE = 200  # held together, with their facts and the names of their files
 
@@ -72,6 +74,7 @@ class Aggregate:
         with self.aggregates(batch_id, may_ask=True) as found:
             for name in FILES:
                 self._keep(folder / name, batch_id, found)
+            (folder / HISTORY_FIGURES).write_bytes(to_json(history_figures(found)))
             if found.plan.provenance["regrade_of"]:
                 (folder / REGRADE).write_bytes(to_json(self._regraded(batch_id, found)))
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from schemas.dialects import Dialect, write
+from service.aggregate import HISTORY_FIGURES
 from service.aggregation.history import VersionFacts, cases_history, result_of, skill_creator_history
 from service.errors import BadInput, NotFound
 from service.storage.artifacts import ArtifactStore
@@ -59,6 +60,7 @@ class Catalogue:
             created_at=_moment(version.created_at),
             parent=numbers.get(version.parent_id or ""),
             git_hash=version.git_hash,
+            suite=figures.suite,
             pass_rate=figures.pass_rate,
             average_score=figures.average_score,
             result=self._result(version, past),
@@ -68,9 +70,15 @@ class Catalogue:
         """From the newest batch of the version; as somebody else's control only if it has none of its own."""
         own = [batch for batch in past.batches if batch.skill_version_id == version.id]
         if own:
-            return figures_of(self._benchmark(own[-1]), "new_skill" if own[-1].control_version_id else "with_skill")
+            return self._figures(own[-1], "new_skill" if own[-1].control_version_id else "with_skill")
         control = [batch for batch in past.batches if batch.control_version_id == version.id]
-        return figures_of(self._benchmark(control[-1]), "old_skill") if control else Figures()
+        return self._figures(control[-1], "old_skill") if control else Figures()
+
+    def _figures(self, batch: BatchRow, configuration: str) -> "Figures":
+        found = ((self._kept(batch) or {}).get("configurations") or {}).get(configuration) or {}
+        with database_errors():
+            suite = self._store.teams.suite(batch.suite_id)
+        return Figures(found.get("pass_rate"), found.get("average_score"), suite["digest"] if suite else None)
 
     def _result(self, version: SkillVersionRow, past: "Past") -> str | None:
         """won, lost or tie against the parent, by the newest comparison or batch of both; None if neither was."""
@@ -84,12 +92,16 @@ class Catalogue:
         for batch in reversed([one for one in past.batches if _is_between(one, version.id, version.parent_id)]):
             if told and told[-1][0] >= (batch.finished_at or 0.0):
                 break
-            if benchmark := self._benchmark(batch):
-                return result_of(str((benchmark.get("statistics") or {}).get("verdict")))
+            if kept := self._kept(batch):
+                return result_of(str(kept.get("verdict")))
         return told[-1][1] if told else None
 
-    def _benchmark(self, batch: BatchRow) -> dict[str, Any] | None:
-        entry = (batch.aggregate or {}).get("benchmark.json")
+    def _kept(self, batch: BatchRow) -> dict[str, Any] | None:
+        """What a history needs of a batch; one that ended before this was kept is asked for its benchmark."""
+        return self._file(batch, HISTORY_FIGURES) or figures_of(self._file(batch, "benchmark.json"))
+
+    def _file(self, batch: BatchRow, name: str) -> dict[str, Any] | None:
+        entry = (batch.aggregate or {}).get(name)
         if entry is None:
             return None
         with database_errors():
@@ -107,25 +119,35 @@ class Past:
 
 @dataclass(frozen=True)
 class Figures:
-    """What one version reached; None where it was not measured."""
+    """What one version reached, and in which suite; None where it was not measured."""
 
     pass_rate: float | None = None
     average_score: float | None = None
+    suite: str | None = None
 
 
-def figures_of(benchmark: dict[str, Any] | None, configuration: str) -> Figures:
-    """A configuration's figures in a benchmark; the average score is over its cases, as in the cases dialect."""
+def figures_of(benchmark: dict[str, Any] | None) -> dict[str, Any] | None:
+    """What a history needs, out of a whole benchmark."""
     if benchmark is None:
-        return Figures()
-    summary = (benchmark.get("run_summary") or {}).get(configuration) or {}
-    rate = (summary.get("pass_rate") or {}).get("mean")
+        return None
+    summary = benchmark.get("run_summary") or {}
+    configurations = {
+        name: {"pass_rate": (figures.get("pass_rate") or {}).get("mean"), "average_score": _score(benchmark, name)}
+        for name, figures in summary.items()
+        if name != "delta"
+    }
+    return {"verdict": (benchmark.get("statistics") or {}).get("verdict"), "configurations": configurations}
+
+
+def _score(benchmark: dict[str, Any], configuration: str) -> float | None:
+    """A configuration's average score over its cases, as in the cases dialect."""
     by_case: dict[Any, list[float]] = {}
     for run in benchmark.get("runs") or []:
         score = (run.get("result") or {}).get("overall_score")
         if run.get("configuration") == configuration and score is not None:
             by_case.setdefault((type(run["eval_id"]).__name__, run["eval_id"]), []).append(float(score))
     means = [sum(scores) / len(scores) for scores in by_case.values()]
-    return Figures(None if rate is None else float(rate), sum(means) / len(means) if means else None)
+    return sum(means) / len(means) if means else None
 
 
 def _told(one: ComparisonRow, version_id: str, parent_id: str) -> str | None:

@@ -3,7 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pydantic import JsonValue
+
 from schemas.history import History, HistoryVersion
+from service.aggregation.benchmark import Aggregates
+from service.aggregation.figures import rounded
 from service.aggregation.paired import Verdict
 
 RESULTS = {Verdict.HELPS.value: "won", Verdict.HURTS.value: "lost"}
@@ -19,6 +23,7 @@ class VersionFacts:
     description: str | None = None
     git_hash: str | None = None
     path: str | None = None
+    suite: str | None = None  # the digest of what it was measured with
     pass_rate: float | None = None  # of this version's own runs
     average_score: float | None = None  # criteria, 1-5, of this version's own runs
     result: str | None = None  # won, lost or tie against its parent; None when they were never compared
@@ -34,8 +39,27 @@ def result_of(verdict: str) -> str:
     return RESULTS.get(verdict, "tie")
 
 
+def history_figures(found: Aggregates) -> dict[str, JsonValue]:
+    """What a history needs of a batch, kept beside its benchmark so that nobody reads all its runs for it."""
+    configurations: dict[str, JsonValue] = {
+        name: {"pass_rate": rounded(tally.mean("pass_rate")), "average_score": _average_score(found, name)}
+        for name, tally in found.tallies.configurations.items()
+    }
+    return {"verdict": found.verdict, "configurations": configurations}
+
+
+def _average_score(found: Aggregates, configuration: str) -> float | None:
+    """The mean over cases of a configuration's overall score, as in the cases dialect."""
+    tallies = [case.arms[configuration] for case in found.tallies.cases.values() if configuration in case.arms]
+    means = [mean for tally in tallies if (mean := tally.mean("overall_score")) is not None]
+    return sum(means) / len(means) if means else None
+
+
 def best_of(versions: Sequence[VersionFacts]) -> VersionFacts | None:
-    """The version that beat the best before it; a branch off an older one must also have the higher pass rate."""
+    """The version that beat the best before it.
+
+    A branch off an older one must also have the higher pass rate, in the same suite: another asks other things.
+    """
     best: VersionFacts | None = None
     for version in versions:
         if best is None or (version.result == "won" and _beats(version, best)):
@@ -46,7 +70,7 @@ def best_of(versions: Sequence[VersionFacts]) -> VersionFacts | None:
 def _beats(version: VersionFacts, best: VersionFacts) -> bool:
     if version.parent == best.number:
         return True
-    return (version.pass_rate or 0.0) > (best.pass_rate or 0.0)
+    return version.suite == best.suite and (version.pass_rate or 0.0) > (best.pass_rate or 0.0)
 
 
 def skill_creator_history(skill_name: str, versions: Sequence[VersionFacts]) -> History:

@@ -1,13 +1,25 @@
+import io
+import json
 import math
 import random
 
 import pytest
 from scipy import optimize
+from support.judged_runs import plan, run
 
 from schemas.comparison import Comparison, OutputRubric
 from schemas.dialects import Dialect, write
+from schemas.grading import CriterionResult, Grading
+from service.aggregation.benchmark import aggregate
 from service.aggregation.comparison import Ballot, Label, assignment, completed, contest, logistic, output_rubric
-from service.aggregation.history import VersionFacts, cases_history, result_of, skill_creator_history
+from service.aggregation.history import (
+    VersionFacts,
+    cases_history,
+    history_figures,
+    result_of,
+    skill_creator_history,
+)
+from service.catalogue import figures_of
 
 
 def test_sub_scores_and_sums_are_those_of_the_sample() -> None:
@@ -150,3 +162,32 @@ def test_a_lost_or_unclear_version_does_not_become_the_best() -> None:
 )
 def test_only_a_clear_verdict_wins_or_loses(verdict: str, result: str) -> None:
     assert result_of(verdict) == result
+
+
+@pytest.mark.parametrize(("suite", "best"), [("one", "v2"), ("other", "v1")])
+def test_a_branch_is_best_only_by_a_pass_rate_in_the_same_suite(suite: str, best: str) -> None:
+    versions = [
+        VersionFacts(0, "t", suite="one", pass_rate=0.5),
+        VersionFacts(1, "t", 0, suite="one", pass_rate=0.6, result="won"),
+        VersionFacts(2, "t", 0, suite=suite, pass_rate=0.9, result="won"),
+    ]
+    assert skill_creator_history("pdf", versions).current_best == best
+
+
+def test_what_a_history_needs_is_the_same_from_a_benchmark_and_without_one() -> None:
+    def judged(*scores: int) -> Grading:
+        return Grading(results=tuple(CriterionResult(criterion=f"c{n}", score=s) for n, s in enumerate(scores)))
+
+    records = [
+        run(case, arm, number, judged(number + 1, case + lift))
+        for case in (1, 2)
+        for arm, lift in (("with_skill", 3), ("without_skill", 0))
+        for number in range(1, case + 2)
+    ]
+    found, out = aggregate(records, plan()), io.BytesIO()
+    found.write_benchmark(out)
+
+    kept = figures_of(json.loads(out.getvalue()))
+    assert kept == history_figures(found)
+    assert kept["configurations"]["with_skill"]["average_score"] == pytest.approx(3.625)
+    found.close()
