@@ -21,7 +21,7 @@ from service.aggregation.benchmark import Aggregates, aggregate
 from service.aggregation.history import history_figures
 from service.aggregation.markdown import benchmark_markdown
 from service.aggregation.records import Arm, BatchPlan, CaseFacts, RunRecord, Tokens
-from service.batch_settings import is_given
+from service.batch_settings import SKILL_PATH, is_given
 from service.comparing.analyst import Analyst
 from service.documents import to_json
 from service.errors import AssayError, NotFound
@@ -164,6 +164,7 @@ class Aggregate:
             .isoformat(timespec="seconds")
             .replace("+00:00", "Z"),
             arms=tuple(Arm(*arm) for arm in self._store.runs.arms(batch.id)),
+            skill_path=batch.settings.get(SKILL_PATH, {}).get("value"),
             executor_model=batch.setting("executor_model"),
             cases=tuple(cases),
             # Of given runs nobody planned more than there are.

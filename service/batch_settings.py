@@ -31,6 +31,8 @@ NAMES = (
 RUNNERS = ("command", "messages", "claude_code")
 # What stands in the place of a runner where runs were given, not executed; nobody can ask for it.
 GIVEN = "given"
+# Kept with the settings though nobody can ask for it: the skill's folder as the submit named it, for the record.
+SKILL_PATH = "skill_path"
 _DATE = re.compile(r"[-@]20\d{6}$|-latest$")
 _FROM_SUITE = ("runs_per_eval", "structural_gate", "judge_model", "baseline_comparison")
 

@@ -7,7 +7,7 @@ from typing import Any
 from schemas.findings import Finding, Level
 from schemas.states import BatchState, Stage
 from schemas.suite import Case, Suite
-from service.batch_settings import resolve_given
+from service.batch_settings import SKILL_PATH, resolve_given
 from service.checks import Tools, preflight
 from service.errors import BadInput, Conflict, NotFound
 from service.given_runs import GivenBatch, GivenRuns, GivenSuite, was_simulated
@@ -110,7 +110,7 @@ class Regrade:
         if "judge_model" in request.settings:
             said.pop("judge_models", None)
         said = {name: value for name, value in {**said, **request.settings}.items() if name not in EXECUTION}
-        kept = {name: dict(old.settings[name]) for name in EXECUTION}
+        kept = {name: dict(old.settings[name]) for name in (*EXECUTION, SKILL_PATH) if name in old.settings}
         return resolve_given(said, suite.config, self._settings, kept)
 
     def _version(self, old: BatchRow) -> SkillVersionRow:

@@ -15,7 +15,7 @@ from schemas.findings import Finding, Level
 from schemas.states import BatchState, Role
 from schemas.suite import Suite
 from service import log
-from service.batch_settings import resolve
+from service.batch_settings import SKILL_PATH, resolve
 from service.checks import Tools, preflight
 from service.errors import BadInput, Conflict, NotFound
 from service.files import files_below, resolve_files
@@ -45,6 +45,7 @@ class Submission:
     priority: int = 0
     max_open: int | None = None
     idempotency_key: str | None = None
+    is_unpacked: bool = False  # the folder is ours and its place says nothing
 
 
 @dataclass(frozen=True)
@@ -166,6 +167,8 @@ class Submitting:
             suite_id = submit.suite(*suite_rows(plan.suite, plan.dialect, plan.raw))
             runs = list(plan.runs(version, control))
             iteration = submit.next_iteration(version.skill)
+            # Beside what was resolved: the same content from another folder is still the same submit.
+            path = {"value": _path_to_tell(submission, version.skill), "source": "submit"}
             submit.batch(
                 {
                     "id": batch_id,
@@ -174,7 +177,7 @@ class Submitting:
                     "control_version_id": control.id if control else None,
                     "iteration": iteration,
                     "state": BatchState.ACCEPTED,
-                    "settings": plan.settings,
+                    "settings": {**plan.settings, SKILL_PATH: path},
                     "inputs": plan.inputs,
                     "priority": submission.priority,
                     "max_open": submission.max_open,
@@ -185,6 +188,15 @@ class Submitting:
             )
         log.info("batch accepted", batch=batch_id, runs=len(runs), skill=version.skill, version=version.label)
         return Accepted(batch_id, len(runs), version.label, iteration, tuple(plan.findings))
+
+
+def _path_to_tell(submission: Submission, name: str) -> str:
+    """The skill's folder as it was named, but nothing of the machine above it; of an archive the skill's name."""
+    if submission.is_unpacked:
+        return name
+    folder = submission.skill
+    tells = folder.parts and not folder.is_absolute() and ".." not in folder.parts
+    return _without_nul(folder.as_posix() if tells else folder.resolve().name or name)
 
 
 def read_runnable(raw: bytes) -> tuple[Suite, str, list[Finding]]:

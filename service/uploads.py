@@ -56,7 +56,7 @@ class Uploads:
         refuse_command(submission.settings, self._commands)
         with self._folder(parcel, submission.team) as folder:
             _require_suite(folder, submission)
-            accepted = self._desk.submit(replace(submission, skill=folder))
+            accepted = self._desk.submit(replace(submission, skill=folder, is_unpacked=True))
         if parcel.archive and accepted.is_new:
             batch = self._desk.status(accepted.batch_id, submission.team).batch
             self._remember(parcel, parcel.archive, batch.team_id, batch.skill_version_id)
