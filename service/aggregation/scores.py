@@ -36,7 +36,11 @@ class Decision:
     score: Number | None = None
     critical: bool | None = None
     required: bool | None = None
-    is_judged: bool = True  # False: nobody looked, because a gated run is not judged
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether somebody looked; a gated run is not judged, and its files say so wherever they are read."""
+        return self.evidence != NOT_JUDGED
 
     @property
     def key(self) -> tuple[Kind, str]:
@@ -93,9 +97,7 @@ def decisions_of(record: RunRecord) -> Iterator[Decision]:
     if record.grading is not None:
         yield from _judged(record.grading, known, record.case.required)
     elif record.outcome is Outcome.GATED:
-        yield from (
-            Decision(Kind.STATEMENT, text, False, NOT_JUDGED, is_judged=False) for text in record.case.statements
-        )
+        yield from (Decision(Kind.STATEMENT, text, False, NOT_JUDGED) for text in record.case.statements)
 
 
 def _judged(grading: Grading, known: set[str], required: frozenset[str]) -> Iterator[Decision]:
