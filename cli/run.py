@@ -186,11 +186,15 @@ def _unfinished(parts: Any, skill: Path) -> str:
 
 def write_results(parts: Any, batch_id: str) -> dict[str, str]:
     """Put the aggregate's files where people find them."""
+    from service.aggregate import HISTORY_FIGURES
+
     folder = parts.settings.data / "results" / batch_id
     folder.mkdir(parents=True, exist_ok=True)
     batch = parts.store.batches.one(batch_id)
     paths: dict[str, str] = {}
     for name in batch.aggregate or {}:
+        if name == HISTORY_FIGURES:
+            continue
         (folder / name).write_bytes(parts.desk.aggregate_file(batch_id, parts.settings.team, name))
         paths[name] = str(folder / name)
     return paths
