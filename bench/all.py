@@ -20,6 +20,7 @@ BENCHES = {
     "pipeline_stages": "pipeline.py stages",
     "executor": "executor.py",
     "judge": "judge.py --latency 1.0",
+    "judge_spread": "judge.py --latency 0.5,1.5",
     "judge_without_latency": "judge.py --latency 0 --concurrency 32 --rounds 60",
     "limiter": "limiter.py",
     "aggregation": "aggregation.py",

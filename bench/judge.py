@@ -1,6 +1,6 @@
 """How many judgements one judge process holds at once, and what a second process adds.
 
-    python bench/judge.py [--concurrency 400] [--rounds 10] [--latency 0.5,1.5] [--processes 2] [--kilobytes 12]
+    python bench/judge.py [--concurrency 400] [--rounds 30] [--latency 0.5,1.5] [--processes 2] [--kilobytes 12]
 
 Each judgement is whole: building the request, limiter and budgets, the call on the SDK, reading and scoring the
 answer. The simulator answers from a script, so that what is measured is not its thinking. Share of the ideal =
@@ -133,7 +133,7 @@ def main() -> None:
     """One process, then several."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--concurrency", type=int, default=400)
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--latency", default="0.5,1.5", help="seconds, or least,most")
     parser.add_argument("--kilobytes", type=int, default=12)
     parser.add_argument("--processes", type=int, default=2)
@@ -163,7 +163,7 @@ def main() -> None:
         simulator.terminate()
         simulator.wait()
     asked = {"concurrency": options.concurrency, "latency": options.latency, "kilobytes": options.kilobytes}
-    name = "judge" if mean else "judge_without_latency"
+    name = "judge_without_latency" if not mean else "judge_spread" if len(ends) > 1 else "judge"
     save(name, {**asked, "rounds": options.rounds, "processes": found})
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.ctrl_c import CtrlC
 from cli.desk import Json, suite_bytes
 from cli.gating import Asked, FailUnder, Junit, MinDelta, NoRegression, RequireVerdict, Summary, judge, tell
 from cli.options import Against, Baseline, Command, Data, Evals, JudgeModel, Model, Runner, Runs, Set, batch_settings
@@ -136,9 +137,9 @@ def carry_out(settings: Settings, wanted: Wanted, begin: Callable[[Any], str], g
         migrate(parts.store.engine)
         batch_id = begin(parts)
         try:
-            with Embedded(parts), ProgressView() as view:
+            with CtrlC() as ctrl_c, Embedded(parts), ProgressView() as view:
                 ask = functools.partial(parts.desk.status, batch_id, settings.team)
-                status = watch(ask, view, must_hold=functools.partial(_refuse_full_disk, settings.data))
+                status = watch(ask, view, must_hold=functools.partial(_refuse_to_wait, settings.data, ctrl_c))
         except KeyboardInterrupt:
             print(f"\nstopped; go on with: {go_on}", file=sys.stderr)
             return 130
@@ -146,6 +147,12 @@ def carry_out(settings: Settings, wanted: Wanted, begin: Callable[[Any], str], g
         gated = judge(Local(parts), batch_id, wanted.asked)
         _tell(status, gated, paths, wanted.as_json)
     return int(gated["exit_code"]) if gated["results"] else 0 if decided(status.progress.outcomes) else 2
+
+
+def _refuse_to_wait(data: Path, ctrl_c: CtrlC) -> None:
+    """Raises when there is no point in waiting for the batch."""
+    ctrl_c.check()
+    _refuse_full_disk(data)
 
 
 def _refuse_full_disk(data: Path) -> None:
