@@ -20,6 +20,9 @@ from workers.roles import WorkerRole, role_named
 from workers.tasks import use
 
 _PR_SET_PDEATHSIG = 1
+# A thread that waits for the interpreter wakes up after each such time, to ask for it: hundreds of threads whose answers
+# come together spend most of the machine on asking. Ours give it up by themselves with every wait for a database or model.
+_SWITCH_SECONDS = 0.05
 
 
 class ProcessParts:
@@ -93,6 +96,7 @@ def main() -> None:
     """Started by the supervisor."""
     settings = Settings()
     log.configure(settings.log_level, settings.log_format)
+    sys.setswitchinterval(_SWITCH_SECONDS)
     _end_with_parent()
     role = role_named(sys.argv[1], settings)
     if len(sys.argv) > 2:
