@@ -20,8 +20,8 @@ from workers.roles import WorkerRole, role_named
 from workers.tasks import use
 
 _PR_SET_PDEATHSIG = 1
-# A thread that waits for the interpreter wakes up after each such time, to ask for it: hundreds of threads whose answers
-# come together spend most of the machine on asking. Ours give it up by themselves with every wait for a database or model.
+# A thread that waits for the interpreter wakes up after each such time to ask for it: hundreds of threads whose answers
+# come together spend most of the machine on asking. Ours give it up by themselves with every wait for something else.
 _SWITCH_SECONDS = 0.05
 
 
